@@ -131,6 +131,7 @@ var plugins = []mutant{
 	logic("adapters and a draft model", replace("drafts and", "False and"), "Gate.test_each_reason"),
 	logic("draft model that sleeps", replace("drafts and", "False and"), "Gate.test_each_reason"),
 	logic("draft model of several ranks", replace("several and", "False and"), "Gate.test_each_reason_of_ranks"),
+	{"attention of a draft model", replace(`getattr(drafts.speculator(runner), "attn_groups", [])`, "[]"), "./runners/vllm/test/test_inputs.py", "Inputs.test_attention_of_a_draft_model"},
 	{"speculators that were tested", always, "./runners/vllm/test/test_capture.py", "Drafts.test_other_speculators_are_refused"},
 	{"factories of a draft model's captures", never, "./runners/vllm/test/test_capture.py", "Drafts.test_restored_with_the_models"},
 	{"last of a draft model's managers", replace("self is self.drafts.asked[-1]", "True"), "./runners/vllm/test/test_capture.py", "Drafts.test_a_draft_models_graphs_are_captured_behind_the_models"},

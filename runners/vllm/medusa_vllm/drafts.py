@@ -57,10 +57,10 @@ def inner(runner):
 
 
 class Drafts:
-    """What takes the place of a draft model's managers, if there is one."""
+    """Takes the place of a draft model's managers, if there is one."""
 
     def __init__(self, main, base):
-        """main: the model's manager. base: what stands behind a manager of vLLM's in the order of classes."""
+        """main: the model's manager. base: the class that stands behind a manager of vLLM's in the order of classes."""
         self.main, self.speculator = main, speculator(main.runner)
         self.looking, self.asked = False, []  # managers that vLLM captures with, in order
         if self.speculator:

@@ -22,6 +22,13 @@ def once(found, seen):
             yield name, t.detach(), role, bounds
 
 
+def attention(runner):
+    """Groups of attention layers of both: a draft model's may have another backend."""
+    # mutant: attention of a draft model
+    groups = {"attention": runner.attn_groups, "draft.attention": getattr(drafts.speculator(runner), "attn_groups", [])}
+    return {prefix: [group for of_cache in found for group in of_cache] for prefix, found in groups.items()}
+
+
 def weights(runner):
     found = ((prefix + name, t) for prefix, model in models(runner).items() for name, t in [*model.named_parameters(), *model.named_buffers()])
     return [(name, t, medusa.WEIGHT, {}) for name, t in found]
@@ -155,8 +162,8 @@ def others(runner):
 def owned(runner):
     for prefix, owner in buffers(runner).owners.items():
         yield from attributes(prefix, owner)
-    for prefix, groups in {"attention": runner.attn_groups, "draft.attention": getattr(drafts.speculator(runner), "attn_groups", [])}.items():
-        for i, group in enumerate(g for found in groups for g in found):
+    for prefix, groups in attention(runner).items():
+        for i, group in enumerate(groups):
             for j, builder in enumerate(group.metadata_builders):
                 yield from attributes(f"{prefix}.{i}.{j}", builder)
     for prefix, model in models(runner).items():

@@ -184,7 +184,8 @@ class Worker(control.Resized, Sleeper):
         if not self.takes_part():
             return
         runner = self.model_runner
-        reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups) or gate.graphs_reason(runner) or drafts.reason(runner)
+        backends = [group.backend.get_name() for groups in inputs.attention(runner).values() for group in groups]
+        reason = gate.backend_reason(backends) or gate.graphs_reason(runner) or drafts.reason(runner)
         if reason:
             self.session.refuse(reason)
         else:

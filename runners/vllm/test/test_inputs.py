@@ -38,6 +38,7 @@ class Module:
 
 class DraftModelSpeculator:
     model = Module(weight="of the draft model")
+    attn_groups = [["c"]]
 
 
 def stand_ins():
@@ -74,6 +75,12 @@ class Inputs(unittest.TestCase):
         states = [Tensor(0x2000), Tensor(0x2000)]
         runner = types.SimpleNamespace(kv_caches=[first, states, second], model_config=types.SimpleNamespace(dtype="bf16"))
         self.assertEqual([t.memory for t in self.inputs.caches(runner)], [0x1000, 0x2000])
+
+    def test_attention_of_a_draft_model(self):
+        runner = types.SimpleNamespace(attn_groups=[["a"], ["b"]], speculator=DraftModelSpeculator())
+        self.assertEqual(self.inputs.attention(runner), {"attention": ["a", "b"], "draft.attention": ["c"]})
+        runner.speculator = None
+        self.assertEqual(self.inputs.attention(runner), {"attention": ["a", "b"], "draft.attention": []})
 
     def test_weights_of_a_draft_model(self):
         runner = types.SimpleNamespace(model=Module(weight="of the model"), speculator=DraftModelSpeculator())
