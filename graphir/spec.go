@@ -230,6 +230,10 @@ const (
 // Float says whether the type is a floating-point type.
 func (t DType) Float() bool { return t == F32 || t == F16 || t == BF16 }
 
+// CheckedKV bounds the bytes of the KV cache that verification fills and compares for each replay: a cache of a real GPU's size would
+// take hours. Beyond it, each KV tensor is looked at from its beginning on, for a part of its size that is the same for all.
+const CheckedKV = 64 << 20
+
 // Tensor is memory that the engine named. Lo, Hi and Distinct bound the values with which verification fills an integer input. Graphs are
 // those that leave a result in an output, in order; if there are none, any graph may.
 type Tensor struct {

@@ -42,6 +42,8 @@ const (
 	FillUniform = 0
 	// ... no value twice
 	FillDistinct = 1
+	// ... numbers of blocks of the KV cache, of which there are hi: those whose memory verification looks at as a whole
+	FillBlock = 2
 )
 
 // Whether device memory lies at fixed addresses.

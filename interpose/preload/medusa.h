@@ -83,6 +83,7 @@ enum medusa_dtype {
 enum medusa_fill {
 	MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */
 	MEDUSA_DISTINCT = 1, /* ... no value twice */
+	MEDUSA_BLOCK = 2, /* ... numbers of blocks of the KV cache, of which there are hi: those whose memory verification looks at as a whole */
 };
 
 /* Memory that the engine names. */

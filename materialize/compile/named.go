@@ -48,7 +48,25 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 	for name, graphs := range results {
 		return nil, fmt.Errorf("compile results of graph %q: no tensor is named %q", a.instantiated()[graphs[0]].Label, name)
 	}
+	boundBlocks(out, ta)
 	return out, nil
+}
+
+// boundBlocks leaves numbers of blocks to verification that it looks at as a whole. Replays that read blocks of a large KV cache at random
+// would read zeros, and their results would say nothing about attention.
+func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
+	var cache uint64
+	for i := range tensors {
+		if tensors[i].Role == graphir.RoleKV {
+			cache += tensors[i].Size
+		}
+	}
+	for i := range tensors {
+		// mutant: blocks that verification looks at
+		if t := &tensors[i]; named[i].Fill == contract.FillBlock && cache > graphir.CheckedKV {
+			t.Hi = max(t.Lo+1, int64(float64(t.Hi)*graphir.CheckedKV/float64(cache)))
+		}
+	}
 }
 
 // results returns the graphs that leave a result in an output, by its name.

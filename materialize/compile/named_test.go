@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -93,5 +95,38 @@ func TestResults(t *testing.T) {
 	}
 	if _, err := compile(&trace.Result{Tensor: "three"}); err == nil || !strings.Contains(err.Error(), `results of graph "second": no tensor is named "three"`) {
 		t.Errorf("a result without a name: %v", err)
+	}
+}
+
+// A tenth of the cache is looked at: of a table's blocks a tenth, at least one, and other values as before.
+func TestBlocksThatVerificationLooksAt(t *testing.T) {
+	build := func(seed byte) *recording.Recording {
+		tp, at := newTape(seed), uint64(seed)<<40
+		tp.phase("structure")
+		tp.alloc(at, 10*graphir.CheckedKV+1<<20)
+		tp.function(1, trace.ModuleModule, "k", 8)
+		for i := range uint64(2) {
+			tp.add(&trace.Tensor{Name: fmt.Sprint("kv", i), Addr: at + 5*i*graphir.CheckedKV, Size: 5 * graphir.CheckedKV, Role: contract.RoleKV, Dtype: contract.DtypeF32})
+		}
+		at += 10 * graphir.CheckedKV
+		for i, x := range []trace.Tensor{{Name: "table", Hi: 1000, Fill: contract.FillBlock}, {Name: "few", Hi: 5, Fill: contract.FillBlock}, {Name: "tokens", Hi: 1000}} {
+			x.Addr, x.Size, x.Role, x.Dtype = at+512*uint64(i), 8, contract.RoleInput, contract.DtypeI32
+			tp.add(&x)
+		}
+		tp.phase("capture")
+		tp.capture("first", 1, tp.kernel(1, at))
+		tp.phase("ready")
+		return tp.recording(t)
+	}
+	spec, _, err := Compile(build(1), build(2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, x := range spec.Tensors {
+		got[x.Name] = x.Hi
+	}
+	if want := map[string]int64{"kv0": 0, "kv1": 0, "table": 100, "few": 1, "tokens": 1000}; !maps.Equal(got, want) {
+		t.Errorf("upper bounds %v, want %v", got, want)
 	}
 }

@@ -81,7 +81,7 @@ func poisonAgain(data []byte) []byte {
 }
 
 // tensorData returns the fill of a tensor: all of it, or one period of a pattern that repeats.
-// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), or the lowest of these in any order,
+// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), or the lowest of these, shuffled nearby,
 // each once, if Distinct. An output's contents before a replay mean nothing, so it gets any bytes.
 func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	data := make([]byte, min(t.Size, patternBytes))
@@ -140,6 +140,9 @@ func halfOf(n int) uint16 {
 	return sign | uint16(top-10+15)<<10 | uint16(n<<(10-top)&0x3ff)
 }
 
+// nearby is how far distinct values are shuffled.
+const nearby = 64
+
 func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 	var width int
 	switch t.DType {
@@ -162,15 +165,17 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 		return fmt.Errorf("%d distinct values do not fit into [%d, %d)", count, t.Lo, t.Hi)
 	}
 	if t.Distinct {
-		// The lowest values that are enough: the memory that they index is then checked without gaps, see checkedKV.
+		// The lowest values that are enough, and the lowest of these first: what a small batch indexes is then checked without gaps, see checkedKV.
 		span = uint64(count)
 	}
-	moved := make(map[uint64]uint64) // of a Fisher-Yates shuffle of [0, span)
+	moved := make(map[uint64]uint64) // of Fisher-Yates shuffles of nearby values
 	for i := range count {
 		v := r.below(span)
 		if t.Distinct {
+			// mutant: lowest values first
+			last := min(span, uint64(i)/nearby*nearby+nearby)
 			// mutant: each value once
-			at := uint64(i) + r.below(span-uint64(i))
+			at := uint64(i) + r.below(last-uint64(i))
 			v = lookup(moved, at)
 			moved[at] = lookup(moved, uint64(i))
 		}

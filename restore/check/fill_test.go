@@ -153,6 +153,9 @@ func TestDistinctIntegers(t *testing.T) {
 			if v >= 1000 || seen[v] {
 				t.Fatalf("%d is outside [0, 1000) or occurs twice", v)
 			}
+			if at := uint64(len(seen)); v/64 != at/64 {
+				t.Fatalf("value %d is %d: a batch of 64 would use more than the lowest 64", at, v)
+			}
 			if v > last {
 				ascending++
 			}

@@ -30,10 +30,9 @@ func (s *span) poisoned() bool {
 
 const noTensor = -1
 
-// checkedKV bounds the bytes of the KV cache that are filled and read back for each replay: a cache of a real GPU's size would take
-// hours. Beyond the bound, every KV tensor is checked from its beginning on, since the fills of block tables point there,
-// and of the rest evenly spread chunks, a quarter as much. Between these there are zeros: a graph may read them.
-const checkedKV = 64 << 20
+// checkedKV is how much of a KV cache is checked from the beginning of its tensors on, where the fills of block tables point. Of the rest,
+// evenly spread chunks are checked, a quarter as much. Between these there are zeros: a graph may read them.
+const checkedKV = graphir.CheckedKV
 
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
 // graph-owned one and every variable of a module that something refers to. Both verifying runs derive it from the artifact alone, so they agree.

@@ -13,7 +13,7 @@ import (
 
 // vllmArguments are of vLLM's LLM. Its attention is Triton's: other kernels of attention did not come along.
 func (k *Kit) vllmArguments() string {
-	return fmt.Sprintf(`{"load_format":"dummy","max_model_len":1024,"max_num_seqs":32,"gpu_memory_utilization":%s,"attention_config":{"backend":"TRITON_ATTN"},`+
+	return fmt.Sprintf(`{"max_model_len":1024,"max_num_seqs":32,"gpu_memory_utilization":%s,"attention_config":{"backend":"TRITON_ATTN"},`+
 		`"compilation_config":{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY","cudagraph_capture_sizes":[1,2,4,8,16,32]}}`, sized(k, "0.6", "0.3"))
 }
 

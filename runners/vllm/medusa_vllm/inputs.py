@@ -128,7 +128,7 @@ def named(runner, blocks):
         ("positions", b.positions, {"lo": 0, "hi": length}),
         ("seq_lens", b.seq_lens, {"lo": 1, "hi": length}),
     ]
-    found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks}) for i, t in enumerate(b.block_tables)]
+    found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks, "fill": medusa.BLOCK}) for i, t in enumerate(b.block_tables)]
     found += drafts.named(runner)
     found += [(name, t, {}) for name, t in adapters.slots(modules(runner.model))]
     written = [*adapters.owners(runner), *({"draft": drafts.speculator(runner)}.items() if drafts.speculator(runner) else ())]

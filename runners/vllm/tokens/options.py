@@ -7,7 +7,8 @@ import json
 
 SIZES = [1, 2, 4, 8]
 BATCHED = 256  # tokens of a step, eight prompts: the largest forward, which is that of the profile
-ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
+# Blocks: eight sequences of the greatest length take 64. The larger cache is one of which verification looks at a part.
+ROOMY, TIGHT = 30000, 40
 PARTS = 64  # tokens of a step that are less than a long prompt, of which it computes a part
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache

@@ -24,13 +24,13 @@ docs/architecture.md explains the phases.
 """
 
 from .capture import Capture
-from .contract import CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
+from .contract import BLOCK, CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
 from .libraries import workspaces
 from .marks import communicator, kv_profile
 from .nccl import Communicators
 from .session import GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
-    "CHECK", "Capture", "Communicators", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
+    "BLOCK", "CHECK", "Capture", "Communicators", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
     "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "communicator", "kv_profile", "workspaces",
 ]

@@ -67,6 +67,7 @@ ADDRESS = 7
 # enum medusa_fill
 UNIFORM = 0
 DISTINCT = 1
+BLOCK = 2
 
 # enum medusa_exact_state
 EXACT_UNASKED = 0
