@@ -10,7 +10,7 @@ import (
 )
 
 // docs/conformance.md is the output of a run of the cases today, beside what a run on a real GPU printed
-// (docs/results/conformance-h100.txt). A case that is added, renamed or fails makes another page.
+// (docs/results/conformance-h200.txt). A case that is added, renamed or fails makes another page.
 func TestConformancePageIsARun(t *testing.T) {
 	testenv.Build(t, "build/conformance")
 	cmd := exec.Command(testenv.Path(t, "build", "conformance"), "-o", "md")
@@ -19,7 +19,7 @@ func TestConformancePageIsARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := os.ReadFile(testenv.Path(t, "docs", "results", "conformance-h100.txt"))
+	run, err := os.ReadFile(testenv.Path(t, "docs", "results", "conformance-h200.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
