@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"medusa/interpose"
@@ -17,7 +18,8 @@ func refusals(a *Attempt) error {
 	if err := a.materialize(nil, "reference", a.reference()...); err != nil {
 		return err
 	}
-	restore := append([]string{a.path("medusa"), "restore", "--strict", "--check=full", a.artifact("reference"), "--"}, a.reference()...)
+	before := []string{a.path("medusa"), "restore", "--strict", "--check=full", a.artifact("reference"), "--"}
+	restore := slices.Concat(before, a.reference())
 	if _, err := a.run(nil, restore...); err != nil {
 		return fmt.Errorf("restored on a free device: %w", err)
 	}
@@ -40,7 +42,7 @@ func refusals(a *Attempt) error {
 	if err != nil || a.simulated() {
 		return err
 	}
-	return a.sanitize(restore)
+	return a.sanitize(before)
 }
 
 // busy restores while another process holds the device's memory. Processes do not share the simulated GPU: there it is smaller.
@@ -64,6 +66,7 @@ func (a *Attempt) busy(restore []string) error {
 	return err
 }
 
+// sanitize has the tool start the engine: it attaches to programs that are linked dynamically, and the medusa command is not.
 func (a *Attempt) sanitize(restore []string) error {
 	tool, err := exec.LookPath("compute-sanitizer")
 	if err != nil {
@@ -76,7 +79,7 @@ func (a *Attempt) sanitize(restore []string) error {
 	if err != nil {
 		return errors.New("compute-sanitizer is not installed")
 	}
-	out, err := a.run(nil, append([]string{tool, "--target-processes", "all"}, restore...)...)
+	out, err := a.run(nil, slices.Concat(restore, []string{tool, "--target-processes", "all", "--launch-timeout", "20"}, a.reference())...)
 	a.row("compute-sanitizer", "%s", lastLine(out))
 	if err == nil && !strings.Contains(out, "ERROR SUMMARY: 0 errors") {
 		err = errors.New("compute-sanitizer reports errors, or none of its own words")
