@@ -34,16 +34,16 @@ def reason(runner):
     return f"drafts by a {type(found).__name__} (supported: {', '.join(kind.__name__ for kind in tested)})"
 
 
-def named(runner):
-    """(name, tensor, bounds) of a draft model's inputs that are no mere numbers."""
+def named(runner, lengths):
+    """(name, tensor, bounds) of a draft model's inputs that are no mere numbers. lengths: bounds of a sequence's length."""
     found = speculator(runner)
     if not found:
         return []
-    inputs, length = found.input_buffers, found.max_model_len
+    inputs = found.input_buffers
     return [
         ("draft.input_ids", inputs.input_ids, {"lo": 0, "hi": found.vocab_size}),
-        ("draft.positions", inputs.positions, {"lo": 0, "hi": length}),
-        ("draft.seq_lens", inputs.seq_lens, {"lo": 1, "hi": length}),
+        ("draft.positions", inputs.positions, {"lo": 0, "hi": found.max_model_len}),
+        ("draft.seq_lens", inputs.seq_lens, lengths),
     ]
 
 

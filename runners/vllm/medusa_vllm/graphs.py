@@ -15,7 +15,7 @@ import medusa
 from medusa import marks
 
 from . import adapters, drafts, factories
-from .inputs import one_token_each
+from .inputs import even_queries
 from .labels import label
 from .pieces import Pieces
 from .use import Use
@@ -78,11 +78,11 @@ class Captures(CudaGraphManager):
         self.graphs, self._graphs_captured = {d: graphs[name] for name, d in self.by_label().items()}, True
 
     def rebuild(self, desc):
-        """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens that
-        verification chose: those of a capture count as padding, and experts leave them out. So are block tables: since 0.33 a capture
-        clears its rows, and those of the one before."""
+        """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens and lengths that
+        verification chose: those of a capture count as padding, experts leave them out, and attention sees one token. So are block tables: since
+        0.33 a capture clears its rows, and those of the one before."""
         inputs, tables = self.inputs, self.runner.block_tables
-        kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings, *tables.input_block_tables)]
+        kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, inputs.seq_lens, tables.slot_mappings, *tables.input_block_tables)]
         with adapters.made_up(self.runner):
             self.create_forward_fn(desc, False)
         for t, value in kept:
@@ -163,7 +163,7 @@ class GraphManager(ModelCudaGraphManager, Captures):
             step(tokens)
         for manager in self.managers():
             manager._graphs_captured = True
-        one_token_each(self.runner)
+        even_queries(self.runner)
         for t in (self.hidden_states, *self.aux_hidden_states):
             t.zero_()
 

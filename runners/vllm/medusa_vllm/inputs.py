@@ -11,7 +11,7 @@ from vllm.v1.utils import CpuGpuBuffer
 
 import medusa
 
-from . import adapters, drafts
+from . import adapters, drafts, queries
 
 
 def once(found, seen):
@@ -126,14 +126,21 @@ def named(runner, blocks):
     found = [
         ("input_ids", b.input_ids, {"lo": 0, "hi": b.vocabulary}),
         ("positions", b.positions, {"lo": 0, "hi": length}),
-        ("seq_lens", b.seq_lens, {"lo": 1, "hi": length}),
+        ("seq_lens", b.seq_lens, lengths(runner)),
     ]
     found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks, "fill": medusa.BLOCK}) for i, t in enumerate(b.block_tables)]
-    found += drafts.named(runner)
+    found += drafts.named(runner, lengths(runner))
     found += [(name, t, {}) for name, t in adapters.slots(modules(runner.model))]
     written = [*adapters.owners(runner), *({"draft": drafts.speculator(runner)}.items() if drafts.speculator(runner) else ())]
     found += [(name, t, zeros(t)) for prefix, owner in written for name, t in attributes(prefix, owner)]
     return found + [(name, t, {"lo": 0, "hi": blocks * size, "fill": medusa.DISTINCT}) for name, t, size in b.slots]
+
+
+def lengths(runner):
+    """Bounds of a sequence's length in a step: it has at least the tokens that the step computes of it."""
+    length = runner.model_config.max_model_len
+    # mutant: sequences that are shorter than their part of a step
+    return {"lo": min(queries.longest(runner.vllm_config), length - 1), "hi": length}
 
 
 def held(thing):
@@ -193,7 +200,7 @@ def zeros(t):
     return {} if t.is_floating_point() else {"lo": 0, "hi": 1}
 
 
-def one_token_each(runner):
-    """Bounds of query_start_loc for every decode graph."""
+def even_queries(runner, batch=None):
+    """Sets query_start_loc to that of a batch whose requests have as many tokens each; without a batch, to one token each."""
     start = buffers(runner).query_start_loc
-    start.copy_(torch.arange(start.numel(), dtype=start.dtype))
+    start.copy_(torch.tensor(queries.starts(start.numel(), batch), dtype=start.dtype))

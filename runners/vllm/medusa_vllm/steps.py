@@ -6,6 +6,8 @@ In: a worker whose KV cache exists. Out: each step's effects on the worker; the 
 from vllm import SamplingParams
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 
+from .queries import width
+
 ROUNDS = 1, 3, 2, 8, 5  # requests, of a prefill and a decode step each
 OUTPUT = 3  # tokens that a request asks for; it may be finished before
 
@@ -37,11 +39,6 @@ def decode(worker, names, computed, made):
     if drafts:
         output.scheduled_spec_decode_tokens = {name: [0] * drafts for name in names}
     return scheduled(worker, output, dict.fromkeys(names, 1 + drafts))
-
-
-def width(config):
-    """Tokens of a request in a decode step."""
-    return 1 + (config.speculative_config.num_speculative_tokens if config.speculative_config else 0)
 
 
 def scheduled(worker, output, tokens):

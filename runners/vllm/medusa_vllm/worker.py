@@ -26,7 +26,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 
-from . import blocks, communicators, compiled, contract, control, drafts, elastic, gate, identity, inputs, metrics, platform, share, steps
+from . import blocks, communicators, compiled, contract, control, drafts, elastic, gate, identity, inputs, metrics, platform, queries, share, steps
 from .graphs import GraphManager
 from .sleep import Sleeper
 from .watched import Watched
@@ -274,7 +274,7 @@ class Worker(control.Resized, Sleeper):
 
     def step(self, tokens):
         """As a decode step runs, if a batch may have so many."""
-        self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs * steps.width(self.vllm_config))
+        self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs * queries.width(self.vllm_config))
 
     def dummy_run(self, tokens, **kwargs):
         """Eagerly, with attention. The V2 runner does so if it has no graphs, with all adapters, and ignores the arguments that the V1 runner needs."""

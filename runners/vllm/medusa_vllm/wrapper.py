@@ -16,7 +16,7 @@ import medusa
 from medusa import marks
 
 from . import adapters
-from .inputs import one_token_each
+from .inputs import even_queries
 from .labels import label
 from .pieces import Pieces
 from .use import Use
@@ -75,11 +75,11 @@ class ModelWrapper(CUDAGraphWrapper):
         run_triggers()
         for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
             step(tokens)
-        one_token_each(self.runner)
+        even_queries(self.runner)
 
     def before_replay(self, whole, name):
-        """A request of one token a row, and for LoRA's kernels as many adapters as the graph's capture had."""
-        one_token_each(self.runner)
+        """Requests of as many tokens each, and for LoRA's kernels as many adapters as the graph's capture had."""
+        even_queries(self.runner, whole.get(name))
         if name in whole:
             # mutant: adapters of a whole step's replay
             adapters.select(self.runner, whole[name])

@@ -104,7 +104,7 @@ def stand_ins():
         module("vllm.v1.worker.gpu", __path__=[]),
         module("vllm.v1.worker.gpu.cudagraph_utils", CudaGraphManager=CudaGraphManager, ModelCudaGraphManager=ModelCudaGraphManager),
         module("medusa_vllm.adapters", made_up=lambda runner: contextlib.nullcontext()),
-        module("medusa_vllm.inputs", one_token_each=lambda runner: None),
+        module("medusa_vllm.inputs", even_queries=lambda runner, batch=None: None),
         module("medusa_vllm.pieces", Pieces=lambda session, batches, part, memory: pieces),
         module("vllm.v1.worker.gpu.spec_decode", __path__=[]), module("vllm.v1.worker.gpu.spec_decode.eagle", __path__=[]),
         module("vllm.v1.worker.gpu.spec_decode.eagle.eagle3_utils", get_eagle3_aux_layers_from_config=lambda config: config),
@@ -188,14 +188,14 @@ class Captures(Starts):
 
     def test_a_replay_has_the_rows_that_verification_chose(self):
         manager, inputs = self.start(False)
-        tokens, positions, slots, first, second = inputs.rows = [Tensor(n) for n in range(3, 8)]
+        tokens, positions, lengths, slots, first, second = inputs.rows = [Tensor(n) for n in range(3, 9)]
         padding = Tensor(True)
-        manager.inputs = types.SimpleNamespace(input_ids=tokens, positions=positions, is_padding=padding)
+        manager.inputs = types.SimpleNamespace(input_ids=tokens, positions=positions, seq_lens=lengths, is_padding=padding)
         manager.runner.block_tables = types.SimpleNamespace(slot_mappings=slots, input_block_tables=[first, second])
         made = len(inputs.made)
         manager.before_replay(self.label(Desc(Mode.FULL, 2)))
         self.assertEqual(inputs.made[made:], [(2, False)])
-        self.assertEqual(([t.value for t in inputs.rows], padding.value), ([3, 4, 5, 6, 7], False))
+        self.assertEqual(([t.value for t in inputs.rows], padding.value), ([3, 4, 5, 6, 7, 8], False))
 
     def test_factories_are_no_skipped_work(self):
         """A native start has called all of them when the phases begin that a restored one skips, and so has the latter."""
@@ -269,10 +269,10 @@ class Drafts(Starts):
 
 class Wrapper(unittest.TestCase):
     def test_adapters_of_a_replay(self):
-        """Of a whole step as of a piece: as many as its capture had, once there is a token in each row."""
+        """Of a whole step as of a piece: as many as its capture had, once the rows belong to requests."""
         found, told = stand_ins(), []
         found["medusa_vllm.adapters"].select = lambda runner, desc: told.append((runner, desc))
-        found["medusa_vllm.inputs"].one_token_each = told.append
+        found["medusa_vllm.inputs"].even_queries = lambda runner, batch: told.append(batch)
         names = "vllm.compilation", "vllm.compilation.cuda_graph", "vllm.v1.worker.workspace"
         found |= {name: types.ModuleType(name) for name in names}
         vars(found[names[1]]).update(CUDAGraphEntry=None, CUDAGraphWrapper=type)
@@ -287,7 +287,7 @@ class Wrapper(unittest.TestCase):
             with mock.patch.object(wrapper, "adapters", found["medusa_vllm.adapters"]):
                 wrapper.ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "whole")
                 wrapper.ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "piece")
-        self.assertEqual(told, ["runner", ("runner", "its descriptor"), "runner", ("runner", "piece")])
+        self.assertEqual(told, ["its descriptor", ("runner", "its descriptor"), None, ("runner", "piece")])
 
 
 if __name__ == "__main__":

@@ -76,6 +76,17 @@ class Inputs(unittest.TestCase):
         runner = types.SimpleNamespace(kv_caches=[first, states, second], model_config=types.SimpleNamespace(dtype="bf16"))
         self.assertEqual([t.memory for t in self.inputs.caches(runner)], [0x1000, 0x2000])
 
+    def test_lengths(self):
+        """With three drafts, a sequence has the four tokens of its step at least."""
+        drafts = types.SimpleNamespace(num_speculative_tokens=3)
+        mode = types.SimpleNamespace(cudagraph_mode=types.SimpleNamespace(name="FULL_DECODE_ONLY"))
+        runner = types.SimpleNamespace(
+            vllm_config=types.SimpleNamespace(speculative_config=drafts, compilation_config=mode), model_config=types.SimpleNamespace(max_model_len=128)
+        )
+        self.assertEqual(self.inputs.lengths(runner), {"lo": 4, "hi": 128})
+        runner.model_config.max_model_len = 4
+        self.assertEqual(self.inputs.lengths(runner), {"lo": 3, "hi": 4})
+
     def test_attention_of_a_draft_model(self):
         runner = types.SimpleNamespace(attn_groups=[["a"], ["b"]], speculator=DraftModelSpeculator())
         self.assertEqual(self.inputs.attention(runner), {"attention": ["a", "b"], "draft.attention": ["c"]})

@@ -30,7 +30,7 @@ class TestCases(unittest.TestCase):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
 
     def test_select(self):
-        self.assertEqual(cases.select(None), [*cases.DEFAULT, *cases.WORK, cases.TORCH])
+        self.assertEqual(cases.select(None), [*cases.DEFAULT, *cases.WORK, *cases.FEATURES, cases.TORCH])
         self.assertEqual(cases.select("all"), [*cases.every(), cases.TORCH])
         self.assertEqual(cases.select(cases.TORCH), [cases.TORCH])
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])

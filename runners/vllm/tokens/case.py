@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import controls
+import extras
 from cases import BUNDLED, SERVED, TRAFFIC
 from kept import Kept
 from options import flags, options
@@ -28,6 +29,7 @@ ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is t
 # Of the compilers. A case that bundles them restores elsewhere at other addresses, without them.
 CACHES = {"TRITON_CACHE_DIR": "triton", "VLLM_CACHE_ROOT": "cache", "TORCHINDUCTOR_CACHE_DIR": os.path.join("cache", "inductor")}
 ELSEWHERE = "restored-relocate"
+DROPPED = "restored graphs are no longer used"
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
 REFUSED = 'verify graph "'
 BUFFERS = 4  # that are tried
@@ -40,7 +42,7 @@ class Failed(Exception):
 
 def differing(got, want):
     """How many tokens of all requests differ."""
-    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in itertools.zip_longest(one, other))
+    return sum(a != b for one, other in itertools.zip_longest(got, want, fillvalue=()) for a, b in itertools.zip_longest(one, other))
 
 
 def free_port():
@@ -58,6 +60,7 @@ class Case:
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()
         self.traffic, self.served = TRAFFIC in how, SERVED in how
+        self.feature = next((word for word in how if word in extras.ALL), None)
         self.bundles = text in BUNDLED
         self.port = free_port() if self.served else None
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
@@ -65,6 +68,8 @@ class Case:
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
         self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
+        # N-grams do not always propose all drafts, and eight requests hardly ever at the same time.
+        self.graph = {extras.NGRAM: f"FULL tokens={1 + extras.DRAFTS} ", extras.EAGLE: "draft decode FULL tokens=8 "}.get(self.feature, self.graph)
         os.makedirs(self.path("elsewhere") if self.bundles else self.folder, exist_ok=True)
         self.kept = Kept(self.folder, lambda line: print(f"{settings.title}: {text}: {line}", flush=True))
         self.say = self.kept.told
@@ -146,13 +151,17 @@ class Case:
         if self.served:
             vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
             return [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *flags(options(self.dtype, self.graphs))]
-        more = ["--steps", str(STEPS)] if self.traffic else []
+        more = ["--steps", str(STEPS)] if self.traffic else ["--feature", self.feature] if self.feature else []
         return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, *more)
 
     def start(self, step, before=(), **more):
         stream = self.program("stream.py", str(self.port), "--") if self.served else []
         out = self.output(step, [*stream, *before, *self.engine()], **more)
-        return json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
+        started = json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
+        with open(self.path(step + ".output"), encoding="utf-8") as f:
+            if DROPPED in f.read():
+                self.fail(f"{step}: {DROPPED}")
+        return started | {"tokens": started["tokens"] + started.get("drafts", [])}
 
     def restore(self, *args, **more):
         return self.begun(*args, **more)["tokens"]
@@ -172,8 +181,7 @@ class Case:
     def expected(self):
         """The requests, with what transformers answers."""
         try:
-            with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
-                return json.load(f)
+            return extras.expected(self.feature, self.checkpoint)
         except FileNotFoundError as e:
             self.fail(f"no checkpoint: {e}")
 
@@ -205,6 +213,9 @@ class Case:
     def judged(self, tokens):
         """What transformers says to the tokens."""
         requests = self.expected()
+        tokens, drafts = tokens[: len(requests)], tokens[len(requests) :]
+        if drafts:
+            self.say(f"native: {sum(map(len, drafts))} tokens proposed in {len(drafts)} steps")
         different = differing(tokens, [request["tokens"] for request in requests])
         if self.dtype == "float32":
             margin = min(m for request in requests for m in request["margins"])
@@ -234,7 +245,8 @@ class Case:
     def restored(self, addresses, native):
         step = "restored-" + addresses
         tokens = self.restore(step, self.artifact, addresses)
-        count, different, captures = sum(map(len, tokens)), differing(tokens, native), self.captures(step)
+        own = tokens[: len(self.expected())] if self.feature else tokens  # without drafts
+        count, different, captures = sum(map(len, own)), differing(tokens, native), self.captures(step)
         where = " elsewhere, without caches," if self.elsewhere(step) else ","
         self.say(f"restored{where} addresses {ADDRESSES[addresses]}: {count} tokens, {count - different} equal native ones, {captures} captures")
         if different or captures:

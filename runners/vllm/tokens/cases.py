@@ -2,10 +2,12 @@
 
 In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
 may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py). And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+memory for a part of its blocks, and is resized (elastic_case.py); or a feature. And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
+
+import extras
 
 SETTINGS = {
     "model": ("llama", "qwen3", "opt", "gemma2", "mixtral"),
@@ -16,6 +18,8 @@ SETTINGS = {
 # The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
 TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
 TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
+# A Llama with drafts, adapters, sleep (extras.py).
+FEATURES = tuple(f"llama float32 {how}" for how in ("V1 FULL_DECODE_ONLY ngram", "V2 FULL_DECODE_ONLY eagle", "V2 FULL_DECODE_ONLY lora", "V2 FULL_DECODE_ONLY sleep"))
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
@@ -44,13 +48,14 @@ def every():
 
 
 def otherwise():
-    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC)]
+    featured = [f"{case} {how}" for case in every() if case.startswith("llama ") for how in extras.ALL]
+    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC)] + featured
 
 
 def select(text):
     """None: the default ones, other work and torch's; "all"; or names separated by commas."""
     if not text:
-        return [*DEFAULT, *WORK, TORCH]
+        return [*DEFAULT, *WORK, *FEATURES, TORCH]
     if text == "all":
         return [*every(), TORCH]
     chosen = [" ".join(name.split()) for name in text.split(",")]
@@ -58,7 +63,7 @@ def select(text):
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
         if name not in [*every(), *otherwise(), TORCH]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}; or {TORCH!r}")
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}")
     return chosen
 
 

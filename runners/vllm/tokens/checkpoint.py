@@ -4,7 +4,7 @@
     checkpoint.py FOLDER/opt-bfloat16 --judge TOKENS
 
 In: models and their types; or a list of tokens for each prompt. Out: FOLDER/MODEL-TYPE with config.json, weights, a tokenizer and expected.json: prompts, greedy
-tokens in single precision, and of each token by how much its logit exceeds the second. Or a line of JSON: how many tokens do not have the best logit, how
+tokens in single precision, and of each token by how much its logit exceeds the second; of a Llama also a draft model and adapters. Or a line of JSON: how many tokens do not have the best logit, how
 far the furthest is from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the tokens are too few different ones
 to show a mistake; or a token's logit is further from the best than BOUND allows.
 """
@@ -15,6 +15,8 @@ import json
 import os
 import random
 
+import adapters
+import draft
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -146,6 +148,9 @@ def make(folder, kind, dtype, seed):
     print(f"checkpoint: {kind} {dtype}: {sum(case['count'] for case in cases)} tokens, {distinct} different, smallest margin {least:.2g}", flush=True)
     if distinct < DISTINCT:
         raise SystemExit(f"make model {folder}: {distinct} different tokens, at least {DISTINCT} are needed (another --seed)")
+    if kind == "llama":
+        draft.write(made, folder, cases, getattr(torch, dtype))
+        adapters.write(made.to(getattr(torch, dtype)), folder, cases, generate)
     with open(os.path.join(folder, "expected.json"), "w", encoding="utf-8") as f:
         json.dump(cases, f)
 

@@ -62,6 +62,13 @@ def copy_rows(table, index, out, width, pitch, BLOCK: tl.constexpr):
     tl.store(out + row.to(tl.int64) * width + i, x, inside)
 
 
+@triton.jit
+def largest(x, out, width, pitch, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    v = tl.load(x + row * pitch + i, i < width, -float("inf")).to(tl.float32)
+    tl.store(out + row, tl.min(tl.where(v == tl.max(v, 0), i, BLOCK), 0).to(tl.int64))
+
+
 def copy_(dst, src, non_blocking=False):
     """Between host and device, and of equal elements without gaps, ATen's own copy asks the driver."""
     plain = dst.dtype == src.dtype and dst.shape == src.shape and dst.is_contiguous() and src.is_contiguous()
@@ -87,6 +94,36 @@ def index_select(table, dim, index):
     if out.numel():
         grid = index.numel(), triton.cdiv(table.shape[1], 128)
         copy_rows[grid](table, index, out, table.shape[1], table.stride(0), BLOCK=128)
+    return out
+
+
+def index(table, indices):
+    at, *rest = indices
+    if rest or at is None or at.dim() != 1 or at.dtype not in (torch.int32, torch.int64) or table.dim() > 2:
+        return index.host(table, indices)
+    rows = index_select(table.reshape(len(table), -1), 0, at.contiguous())
+    return rows.reshape(len(at), *table.shape[1:])
+
+
+def cat(tensors, dim=0):
+    dtypes, shapes = {t.dtype for t in tensors}, [t.shape for t in tensors]
+    if len(dtypes) > 1 or len({len(shape) for shape in shapes}) > 1 or not all(t.is_cuda for t in tensors):
+        return cat.host(tensors, dim)
+    shape, at = list(shapes[0]), 0
+    shape[dim] = sum(s[dim] for s in shapes)
+    out = torch.empty(shape, dtype=tensors[0].dtype, device=tensors[0].device)
+    for t in tensors:
+        out.narrow(dim, at, t.shape[dim]).copy_(t)
+        at += t.shape[dim]
+    return out
+
+
+def argmax(x, dim=None, keepdim=False):
+    if x.dim() != 2 or dim not in (1, -1) or keepdim or x.stride(1) != 1 or not x.is_floating_point() or x.dtype == torch.float64:
+        return argmax.host(x, dim, keepdim)
+    out = torch.empty(len(x), dtype=torch.int64, device=x.device)
+    if len(x):
+        largest[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK=triton.next_power_of_2(x.shape[1]))
     return out
 
 
@@ -117,7 +154,7 @@ def zero_(t):
 
 def operators(hosts):
     """The operators of Triton and the driver by ATen's names; each falls back to its form on the host."""
-    own = {"copy_": copy_, "index_select": index_select, "fill_.Scalar": fill_, "zero_": zero_, **elementwise.OPERATORS}
+    own = {"copy_": copy_, "index_select": index_select, "index.Tensor": index, "cat": cat, "argmax": argmax, "fill_.Scalar": fill_, "zero_": zero_, **elementwise.OPERATORS}
     for name, f in own.items():
         f.host = hosts.get(name)
     return own

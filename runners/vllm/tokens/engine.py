@@ -17,6 +17,7 @@ import torch
 
 import aten
 import controls
+import extras
 from options import BATCHED, PARTS, ROOMY, TIGHT, options
 
 
@@ -29,6 +30,7 @@ def arguments():
     p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     p.add_argument("--crowd", action="store_true", help="more requests run at a time, in larger blocks")
     p.add_argument("--resizes", type=int, help="random sizes of an elastic KV cache, with requests that come and go (resizes.py)")
+    p.add_argument("--feature", choices=extras.ALL, help="what the case is about besides (extras.py)")
     p.add_argument("--fails", action="store_true", help="a resize fails and is repeated (SIMGPU_FAIL), with such requests")
     return p.parse_args()
 
@@ -42,34 +44,27 @@ def start(args):
 
     kernels.install()
     experts.install()
+    extras.install(args.feature)
     gc.freeze()
     gc.enable()
     blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step))
+    more, each = extras.options(args.feature, args.model)
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step, each), **more)
 
 
-def generate(llm, folder):
-    from vllm import SamplingParams
-
-    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
-        cases = json.load(f)
-    settings = [SamplingParams(temperature=0, max_tokens=case["count"], ignore_eos=True, detokenize=False) for case in cases]
-    done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False)
-    return [list(request.outputs[0].token_ids) for request in done]
-
-
-def serve(llm, args):
-    """The tokens, and what requests have met."""
+def serve(llm, worker, args):
+    """The tokens, what requests have met, and drafts."""
     if args.steps:
         from traffic import Traffic
 
-        return Traffic(llm, args.steps).run()
+        return *Traffic(llm, args.steps).run(), []
     if args.resizes or args.fails:
         from resizes import Crowd
 
         crowd = Crowd(llm, args.model)
-        return [], crowd.resized(args.resizes) if args.resizes else crowd.failed()
-    return generate(llm, args.model), None
+        return [], crowd.resized(args.resizes) if args.resizes else crowd.failed(), []
+    tokens, drafts = extras.serve(llm, worker, args.feature, args.model)
+    return tokens, None, drafts
 
 
 def main():
@@ -84,7 +79,7 @@ def main():
     aten.COUNT.clear()
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
         controls.metadata(worker.model_runner)
-    tokens, seen = serve(llm, args)
+    tokens, seen, drafts = serve(llm, worker, args)
     torch.cuda.synchronize()
     medusa = getattr(worker, "graphs", None)
     print(json.dumps({
@@ -93,6 +88,7 @@ def main():
         "start": "restored" if medusa and medusa.use.restored else "native",
         "tokens": tokens,
         "seen": seen,
+        "drafts": drafts,
         "blocks": llm.llm_engine.engine_core.engine_core.scheduler.kv_cache_manager.block_pool.num_gpu_blocks,
         "mapped": getattr(getattr(worker, "cache", None), "ranges", None) and worker.cache.ranges.mapped,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},

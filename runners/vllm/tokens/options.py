@@ -14,9 +14,11 @@ PARTS = 64  # tokens of a step that are less than a long prompt, of which it com
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
 
 
-def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED):
+def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1):
+    """each: tokens of a step for a request."""
     compiled = graphs.endswith("PIECEWISE")
-    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": [1, 8, CROWD] if crowd else SIZES}
+    sizes = [1, 8, CROWD] if crowd else [each * size for size in SIZES]
+    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": sizes}
     if compiled:
         compilation["custom_ops"] = ["none"]
     more = {"max_num_seqs": CROWD, "block_size": 32} if crowd else {"max_num_seqs": 8}

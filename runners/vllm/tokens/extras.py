@@ -1,0 +1,127 @@
+"""What a case of make test-tokens does besides decoding: drafts by n-grams or by a draft model, adapters, sleep.
+
+In: the case's word, a folder of checkpoint.py, an engine. Out: arguments of LLM, and tokens of the folder's requests; of drafts also what was proposed.
+Fails: as vLLM does; RuntimeError if what the case is about has not happened.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import sys
+
+NGRAM, EAGLE, LORA, SLEEP = ALL = "ngram", "eagle", "lora", "sleep"
+DRAFTS = 3  # tokens that a draft proposes
+ADAPTERS = "one", "two"
+ALONE = 6  # requests that are answered one after another: only a step in which each request has all drafts has a graph
+# Of sleep: after each, some requests are answered, with as many tokens.
+CYCLES, AFTER, SHORT = 20, 8, 12
+LEVELS = 1, 2
+
+
+def speculates(feature):
+    return feature in (NGRAM, EAGLE)
+
+
+def options(feature, folder):
+    """Arguments of LLM. A step has so many tokens for a request."""
+    more = {
+        NGRAM: {"speculative_config": {"method": "ngram", "num_speculative_tokens": DRAFTS, "prompt_lookup_max": 3, "prompt_lookup_min": 1}},
+        EAGLE: {"speculative_config": {"method": "eagle", "model": os.path.join(folder, "draft"), "num_speculative_tokens": DRAFTS}},
+        LORA: {"enable_lora": True, "max_loras": len(ADAPTERS), "max_lora_rank": 8},
+        SLEEP: {"enable_sleep_mode": True},
+    }
+    return more.get(feature, {}), 1 + DRAFTS if speculates(feature) else 1
+
+
+class OneWarp:
+    """A kernel of Triton whose blocks are one warp."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        return functools.partial(self.kernel[grid], num_warps=1)
+
+
+def install(feature):
+    """One kernel of the rejection sampler loads a count that it then stores, with no barrier between them: a warp that comes late finds the new one. A GPU's warps
+    load at nearly the same time. Those of the simulated GPU run one after another."""
+    if speculates(feature):
+        from vllm.v1.worker.gpu.spec_decode import rejection_sampler_utils as utils
+
+        utils._insert_resampled_kernel = OneWarp(utils._insert_resampled_kernel)
+
+
+def expected(feature, folder):
+    """The requests, with what transformers answers; of sleep, those of each waking, too."""
+    with open(os.path.join(folder, f"expected-{LORA}.json" if feature == LORA else "expected.json"), encoding="utf-8") as f:
+        cases = json.load(f)
+    again = [case | {"count": SHORT, "tokens": case["tokens"][:SHORT], "margins": case["margins"][:SHORT]} for case in cases[:AFTER]]
+    return cases + again * (CYCLES if feature == SLEEP else 0)
+
+
+def generate(llm, cases, folder):
+    from vllm import SamplingParams
+    from vllm.lora.request import LoRARequest
+
+    settings = [SamplingParams(temperature=0, max_tokens=case["count"], ignore_eos=True, detokenize=False) for case in cases]
+    # The engine has none of these at its start.
+    adapters = {name: LoRARequest(name, i, os.path.join(folder, "adapters", name)) for i, name in enumerate(ADAPTERS, 1)}
+    more = {"lora_request": [adapters.get(case["adapter"]) for case in cases]} if "adapter" in cases[0] else {}
+    done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False, **more)
+    return [list(request.outputs[0].token_ids) for request in done]
+
+
+def slept(llm, cases, folder):
+    """The answers after each sleep, at both levels in turns. After the second, the weights come from the folder again."""
+    from vllm.device_allocator import cumem
+
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "served"))
+    import sleep_runtime
+
+    sleep_runtime.install()
+    allocator, tokens = cumem.CuMemAllocator.get_instance(), []
+    for i in range(CYCLES):
+        level = LEVELS[i % len(LEVELS)]
+        llm.sleep(level)
+        if allocator.get_current_usage():
+            raise RuntimeError(f"sleep {i}: {allocator.get_current_usage()} bytes are still mapped")
+        llm.wake_up()
+        if level == 2:
+            llm.collective_rpc("reload_weights")
+        tokens += generate(llm, cases[:AFTER], folder)
+    return tokens
+
+
+@contextlib.contextmanager
+def proposals(worker):
+    """What a draft model proposes meanwhile, a row for each step: of drafts that are not accepted, no token tells."""
+    speculator, rows = getattr(worker.model_runner, "speculator", None), []
+    propose = getattr(speculator, "propose", None)
+
+    def noted(*args, **kwargs):
+        made = propose(*args, **kwargs)
+        rows.append(made.clone())
+        return made
+
+    if propose:
+        speculator.propose = noted
+    yield rows
+    rows[:] = [row.flatten().tolist() for row in rows]
+
+
+def serve(llm, worker, feature, folder):
+    """The tokens, and the drafts."""
+    cases = expected(feature, folder)
+    once = cases[: -CYCLES * AFTER] if feature == SLEEP else cases
+    together = len(once) - (ALONE if feature == NGRAM else 0)
+    with proposals(worker) as drafts:
+        tokens = generate(llm, once[:together], folder)
+        for case in once[together:]:
+            tokens += generate(llm, [case], folder)
+    if feature == EAGLE and not drafts:
+        raise RuntimeError("no drafts were proposed")
+    if feature == SLEEP:
+        tokens += slept(llm, cases[-AFTER:], folder)
+    return tokens, drafts
