@@ -4,14 +4,16 @@ In: a model of checkpoint.py, its folder, its requests. Out: FOLDER/adapters/NAM
 with an adapter, another one, and none. Fails: if an adapter changes no token.
 """
 
+import contextlib
 import json
 import os
 
 import torch
 from extras import ADAPTERS, LORA
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 RANK, SCALE = 4, 2
+PREFIX, FILE = "base_model.model.", "adapter_model.safetensors"
 TARGETS = "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
 
 
@@ -19,36 +21,48 @@ def adapted(model):
     return {name: module for name, module in model.named_modules() if name.rpartition(".")[2] in TARGETS}
 
 
+def place(folder, name):
+    return os.path.join(folder, "adapters", name)
+
+
 def make(model, folder, name):
-    """Returns what is added to each weight."""
-    tensors, added = {}, {}
+    tensors = {}
     for path, module in adapted(model).items():
-        a = torch.empty(RANK, module.in_features).normal_(0, 0.1).to(module.weight.dtype)
-        b = torch.empty(module.out_features, RANK).normal_(0, 0.1).to(module.weight.dtype)
-        tensors |= {f"base_model.model.{path}.lora_A.weight": a, f"base_model.model.{path}.lora_B.weight": b}
-        added[path] = SCALE * b.float() @ a.float()
-    os.makedirs(os.path.join(folder, "adapters", name), exist_ok=True)
-    save_file(tensors, os.path.join(folder, "adapters", name, "adapter_model.safetensors"))
+        shapes = {"A": (RANK, module.in_features), "B": (module.out_features, RANK)}
+        tensors |= {f"{PREFIX}{path}.lora_{part}.weight": torch.empty(shape).normal_(0, 0.1).to(module.weight.dtype) for part, shape in shapes.items()}
+    os.makedirs(place(folder, name), exist_ok=True)
+    save_file(tensors, os.path.join(place(folder, name), FILE))
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": SCALE * RANK, "target_modules": list(TARGETS), "bias": "none"}
-    with open(os.path.join(folder, "adapters", name, "adapter_config.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(place(folder, name), "adapter_config.json"), "w", encoding="utf-8") as f:
         json.dump(config | {"base_model_name_or_path": folder}, f)
-    return added
+
+
+@contextlib.contextmanager
+def applied(model, folder, name):
+    """A model in single precision has the adapter meanwhile. name: None for none."""
+    kept = {path: module.weight.clone() for path, module in adapted(model).items()} if name else {}
+    tensors = load_file(os.path.join(place(folder, name), FILE)) if name else {}
+    for path in kept:
+        a, b = (tensors[f"{PREFIX}{path}.lora_{part}.weight"].float() for part in "AB")
+        model.get_submodule(path).weight.add_(SCALE * b @ a)
+    yield
+    for path, weight in kept.items():
+        model.get_submodule(path).weight.copy_(weight)
 
 
 def write(model, folder, cases, generate):
     """model: in its own type. generate: that of checkpoint.py."""
-    added = {name: make(model, folder, name) for name in ADAPTERS}
+    for name in ADAPTERS:
+        make(model, folder, name)
     model, chosen = model.float(), [*ADAPTERS, None]
     answers = [dict(case, adapter=chosen[i % len(chosen)]) for i, case in enumerate(cases)]
     for name in ADAPTERS:
-        for path, more in added[name].items():
-            model.get_submodule(path).weight.add_(more)
-        for case, base in zip(answers, cases):
-            if case["adapter"] == name:
+        with applied(model, folder, name):
+            for case, base in zip(answers, cases):
+                if case["adapter"] != name:
+                    continue
                 case["tokens"], case["margins"] = generate(model, case["prompt"], case["count"])
                 if case["tokens"] == base["tokens"]:
                     raise SystemExit(f"make adapter {name}: it changes no token of a request")
-        for path, more in added[name].items():
-            model.get_submodule(path).weight.sub_(more)
     with open(os.path.join(folder, f"expected-{LORA}.json"), "w", encoding="utf-8") as f:
         json.dump(answers, f)

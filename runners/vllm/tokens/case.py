@@ -225,7 +225,7 @@ class Case:
         else:
             with open(self.path("native.tokens"), "w", encoding="utf-8") as f:
                 json.dump(tokens, f)
-            judged = self.output("judge", self.program("checkpoint.py", "--judge", self.path("native.tokens")))
+            judged = self.output("judge", self.program("checkpoint.py", "--judge", self.path("native.tokens"), "--requests", extras.requests(self.feature)))
             told = json.loads(judged.splitlines()[-1])
             reference = f"{told['others']} not the best, furthest {told['furthest']} of the bound, {told['candidates']} tokens a step within it"
             if "clear" in told:

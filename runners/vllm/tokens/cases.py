@@ -19,7 +19,7 @@ SETTINGS = {
 TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
 TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
 # A Llama with drafts, adapters, sleep (extras.py).
-FEATURES = tuple(f"llama float32 {how}" for how in ("V1 FULL_DECODE_ONLY ngram", "V2 FULL_DECODE_ONLY eagle", "V2 FULL_DECODE_ONLY lora", "V2 FULL_DECODE_ONLY sleep"))
+FEATURES = tuple(f"llama {how}" for how in ("float32 V1 FULL_DECODE_ONLY ngram", "float32 V2 FULL_DECODE_ONLY eagle", "bfloat16 V2 FULL_DECODE_ONLY lora", "float32 V2 FULL_DECODE_ONLY sleep"))
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",

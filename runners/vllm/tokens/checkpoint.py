@@ -103,14 +103,15 @@ def decision(logits, chosen):
     return float(((best[:, -2] - best[:, -1]) / (BOUND * logits.abs().max(1).values)).min())
 
 
-def judge(folder, answers):
+def judge(folder, requests, answers):
     """Of each token the logit in single precision is held against the best one, after the same tokens."""
-    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
+    with open(os.path.join(folder, requests), encoding="utf-8") as f:
         cases = json.load(f)
     exact = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     steps, others, close, furthest, clear = 0, 0, 0, 0.0, []
     for case, answer in zip(cases, answers, strict=True):
-        out = exact(torch.tensor([case["prompt"] + answer]), **routed(exact))
+        with adapters.applied(exact, folder, case.get("adapter")):
+            out = exact(torch.tensor([case["prompt"] + answer]), **routed(exact))
         logits = out.logits[0, len(case["prompt"]) - 1 : -1]
         best, allowed = logits.max(1).values, BOUND * logits.abs().max(1).values
         short = best - logits.gather(1, torch.tensor(answer)[:, None])[:, 0]
@@ -161,10 +162,11 @@ def main():
     p.add_argument("--make", nargs="+", metavar="MODEL-TYPE", help=f"models: {', '.join(CONFIGURATIONS)}")
     p.add_argument("--seed", type=int, default=4)
     p.add_argument("--judge", help="file with a list of tokens for each prompt of FOLDER")
+    p.add_argument("--requests", default="expected.json", help="file of FOLDER with these prompts")
     a = p.parse_args()
     if a.judge:
         with open(a.judge, encoding="utf-8") as f:
-            judge(a.folder, json.load(f))
+            judge(a.folder, a.requests, json.load(f))
     for name in a.make or ():
         make(os.path.join(a.folder, name), *name.split("-"), a.seed)
 

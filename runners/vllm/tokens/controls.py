@@ -70,14 +70,15 @@ def of_steps(engine):
 
 def metadata(runner):
     """Each step finds the metadata of another batch: sequences that are as short as another one of it."""
-    v2 = hasattr(runner, "input_buffers")
+    v2, drafts = hasattr(runner, "input_buffers"), runner.vllm_config.speculative_config
+    least = 1 + (drafts.num_speculative_tokens if drafts else 0)
     held = runner.input_buffers if v2 else runner
     whole = runner.cudagraph_manager.graphs if v2 else getattr(runner.model, "concrete_cudagraph_entries", {})
     for desc, entry in list(whole.items()):
         if v2:
-            whole[desc] = Disturbed(entry, held.seq_lens[: desc.num_tokens])
+            whole[desc] = Disturbed(entry, held.seq_lens[: desc.num_tokens], least)
         else:
-            entry.cudagraph = Disturbed(entry.cudagraph, held.seq_lens[: desc.num_tokens])
+            entry.cudagraph = Disturbed(entry.cudagraph, held.seq_lens[: desc.num_tokens], least)
     if not whole:
         from medusa_vllm.pieces import wrappers
 
@@ -87,15 +88,15 @@ def metadata(runner):
 
 
 class Disturbed:
-    def __init__(self, graph, read):
-        self.graph, self.read = graph, read
+    def __init__(self, graph, read, least=1):
+        self.graph, self.read, self.least = graph, read, least
 
     def __getattr__(self, name):
         return getattr(self.graph, name)
 
     def replay(self):
         kept = self.read.clone()
-        # None is longer than it was, or empty: where no token is, there may be no numbers, and what follows from those ends the engine.
-        self.read.copy_(kept.minimum(kept.flip(0).clamp(min=1)))
+        # None is longer than it was, or shorter than its part of the step: where no token is, there may be no numbers, and what follows from those ends the engine.
+        self.read.copy_(kept.minimum(kept.flip(0).clamp(min=self.least)))
         self.graph.replay()
         self.read.copy_(kept)
