@@ -248,6 +248,17 @@ type Tensor struct {
 	Graphs   []uint32
 }
 
+// KVBytes returns the size of the KV cache.
+func KVBytes(tensors []Tensor) uint64 {
+	var n uint64
+	for i := range tensors {
+		if tensors[i].Role == RoleKV {
+			n += tensors[i].Size
+		}
+	}
+	return n
+}
+
 // Note is opaque metadata of the engine, which gets it back unchanged in a restored start. Each name occurs once.
 type Note struct {
 	Name  string

@@ -55,12 +55,7 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 // boundBlocks leaves numbers of blocks to verification that it looks at as a whole. Replays that read blocks of a large KV cache at random
 // would read zeros, and their results would say nothing about attention.
 func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
-	var cache uint64
-	for i := range tensors {
-		if tensors[i].Role == graphir.RoleKV {
-			cache += tensors[i].Size
-		}
-	}
+	cache := graphir.KVBytes(tensors)
 	for i := range tensors {
 		// mutant: blocks that verification looks at
 		if t := &tensors[i]; named[i].Fill == contract.FillBlock && cache > graphir.CheckedKV {

@@ -165,7 +165,7 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 		return fmt.Errorf("%d distinct values do not fit into [%d, %d)", count, t.Lo, t.Hi)
 	}
 	if t.Distinct {
-		// The lowest values that are enough, and the lowest of these first: what a small batch indexes is then checked without gaps, see checkedKV.
+		// The lowest values that are enough, and the lowest of these first: memory that a small batch indexes is then checked without gaps, see graphir.CheckedKV.
 		span = uint64(count)
 	}
 	moved := make(map[uint64]uint64) // of Fisher-Yates shuffles of nearby values

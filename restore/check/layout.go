@@ -30,17 +30,13 @@ func (s *span) poisoned() bool {
 
 const noTensor = -1
 
-// checkedKV is how much of a KV cache is checked from the beginning of its tensors on, where the fills of block tables point. Of the rest,
-// evenly spread chunks are checked, a quarter as much. Between these there are zeros: a graph may read them.
-const checkedKV = graphir.CheckedKV
-
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
 // graph-owned one and every variable of a module that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
 //
 // Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through
 // it, and its other contents reach no graph.
 func spansOf(spec *graphir.Spec) []span {
-	used, kv, chains := spec.Referenced(), kvBytes(spec), spec.Contiguous()
+	used, kv, chains := spec.Referenced(), graphir.KVBytes(spec.Tensors), spec.Contiguous()
 	var spans []span
 	for i, a := range spec.Allocations {
 		host := a.Kind == graphir.AllocPinned || a.Kind == graphir.AllocRegistered
@@ -109,16 +105,6 @@ func dividedSpans(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, k
 		}
 	}
 	return spans
-}
-
-func kvBytes(spec *graphir.Spec) uint64 {
-	var n uint64
-	for i := range spec.Tensors {
-		if spec.Tensors[i].Role == graphir.RoleKV {
-			n += spec.Tensors[i].Size
-		}
-	}
-	return n
 }
 
 // layer gives a part of an allocation its role; later layers cover earlier ones.
@@ -206,18 +192,19 @@ func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) 
 	if head := kvHead(t, kv); head < first+size {
 		tail := layers[0]
 		tail.from += max(head, first) - first
-		tail.role.stride = (kv-checkedKV)/(checkedKV/4) + 1
+		tail.role.stride = (kv-graphir.CheckedKV)/(graphir.CheckedKV/4) + 1
 		layers = append(layers, tail)
 	}
 	return layers
 }
 
-// kvHead returns how much of a tensor is checked without gaps, if the KV cache holds kv bytes in all.
+// kvHead returns how much of a tensor is checked without gaps, if the KV cache holds kv bytes in all: the fills of block tables point there.
+// Of the rest, evenly spread chunks are checked, a quarter as much. Between these there are zeros: a graph may read them.
 func kvHead(t *graphir.Tensor, kv uint64) uint64 {
-	if t.Role != graphir.RoleKV || kv <= checkedKV {
+	if t.Role != graphir.RoleKV || kv <= graphir.CheckedKV {
 		return t.Size
 	}
-	share := uint64(float64(t.Size) / float64(kv) * checkedKV)
+	share := uint64(float64(t.Size) / float64(kv) * graphir.CheckedKV)
 	return min(t.Size, (share/digest.ChunkBytes+1)*digest.ChunkBytes)
 }
 

@@ -166,10 +166,10 @@ func TestCanonicalise(t *testing.T) {
 // A large KV cache is checked at the beginning of each tensor and sampled behind; a small one is checked whole.
 func TestLargeKV(t *testing.T) {
 	spec := &graphir.Spec{
-		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 10 * checkedKV, Live: true}},
+		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 10 * graphir.CheckedKV, Live: true}},
 		Tensors: []graphir.Tensor{
-			{Role: graphir.RoleKV, Size: checkedKV},
-			{Role: graphir.RoleKV, At: graphir.Pointer{Offset: checkedKV}, Size: 9 * checkedKV},
+			{Role: graphir.RoleKV, Size: graphir.CheckedKV},
+			{Role: graphir.RoleKV, At: graphir.Pointer{Offset: graphir.CheckedKV}, Size: 9 * graphir.CheckedKV},
 		},
 	}
 	looked := func(spans []span) (head, tail uint64) {
@@ -196,14 +196,14 @@ func TestLargeKV(t *testing.T) {
 		t.Fatalf("spans %+v, want a head and a tail of each tensor", spans)
 	}
 	head, tail := looked(spans)
-	if head < checkedKV || head > checkedKV+4*digest.ChunkBytes {
-		t.Errorf("%d bytes checked without gaps, want about %d", head, checkedKV)
+	if head < graphir.CheckedKV || head > graphir.CheckedKV+4*digest.ChunkBytes {
+		t.Errorf("%d bytes checked without gaps, want about %d", head, graphir.CheckedKV)
 	}
-	if tail < checkedKV/8 || tail > checkedKV/4+4*digest.ChunkBytes {
-		t.Errorf("%d bytes sampled, want about %d", tail, checkedKV/4)
+	if tail < graphir.CheckedKV/8 || tail > graphir.CheckedKV/4+4*digest.ChunkBytes {
+		t.Errorf("%d bytes sampled, want about %d", tail, graphir.CheckedKV/4)
 	}
 	spec.Tensors[1].Role = graphir.RoleInput
-	if head, tail := looked(spansOf(spec)); head != 10*checkedKV || tail != 0 {
+	if head, tail := looked(spansOf(spec)); head != 10*graphir.CheckedKV || tail != 0 {
 		t.Errorf("small cache: %d bytes checked, %d sampled", head, tail)
 	}
 }
