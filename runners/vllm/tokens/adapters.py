@@ -1,4 +1,4 @@
-"""Writes adapters with random weights, and what transformers generates with their weights added to the model's.
+"""Writes adapters with random weights, and the tokens of transformers with these weights added to the model's.
 
 In: a model of checkpoint.py, its folder, its requests. Out: FOLDER/adapters/NAME in the form of PEFT, FOLDER/expected-lora.json, in which requests take turns
 with an adapter, another one, and none. Fails: if an adapter changes no token.

@@ -70,8 +70,9 @@ def of_steps(engine):
 
 def metadata(runner):
     """Each step finds the metadata of another batch: sequences that are as short as another one of it."""
-    v2, drafts = hasattr(runner, "input_buffers"), runner.vllm_config.speculative_config
-    least = 1 + (drafts.num_speculative_tokens if drafts else 0)
+    from medusa_vllm import queries
+
+    v2, least = hasattr(runner, "input_buffers"), queries.width(runner.vllm_config)
     held = runner.input_buffers if v2 else runner
     whole = runner.cudagraph_manager.graphs if v2 else getattr(runner.model, "concrete_cudagraph_entries", {})
     for desc, entry in list(whole.items()):

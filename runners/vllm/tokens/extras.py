@@ -1,7 +1,7 @@
-"""What a case of make test-tokens does besides decoding: drafts by n-grams or by a draft model, adapters, sleep.
+"""Cases of make test-tokens with more than decoding: drafts by n-grams or by a draft model, adapters, sleep.
 
-In: the case's word, a folder of checkpoint.py, an engine. Out: arguments of LLM, and tokens of the folder's requests; of drafts also what was proposed.
-Fails: as vLLM does; RuntimeError if what the case is about has not happened.
+In: the case's word, a folder of checkpoint.py, an engine. Out: arguments of LLM, tokens of the folder's requests, and the tokens that a draft model has proposed.
+Fails: as vLLM does; RuntimeError if no draft was proposed, or if memory stays in use asleep.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ def install(feature):
 
 
 def requests(feature):
-    """The file with the requests, and what transformers answers."""
+    """The file with the requests, and transformers' answers."""
     return f"expected-{LORA}.json" if feature == LORA else "expected.json"
 
 
@@ -107,7 +107,7 @@ def slept(llm, cases, folder):
 
 @contextlib.contextmanager
 def proposals(worker):
-    """What a draft model proposes meanwhile, a row for each step: of drafts that are not accepted, no token tells."""
+    """The tokens that a draft model proposes meanwhile, a row for each step: of drafts that are not accepted, no token tells."""
     speculator, rows = getattr(worker.model_runner, "speculator", None), []
     propose = getattr(speculator, "propose", None)
 
@@ -119,6 +119,8 @@ def proposals(worker):
     if propose:
         speculator.propose = noted
     yield rows
+    if propose:
+        del speculator.propose
     rows[:] = [row.flatten().tolist() for row in rows]
 
 
