@@ -18,14 +18,6 @@ var collectiveNodes = nodeOf(nodeType[*trace.Collective]{
 	compare: compareCollective,
 })
 
-// plainCall is the part of a call that is the same in every process.
-func plainCall(v *trace.Collective) graphir.Collective {
-	return graphir.Collective{
-		Number: v.Number, Operation: v.Operation, DType: v.Dtype, Reduce: v.Reduce, Root: v.Root, Count: v.Count,
-		SendBytes: v.SendBytes, RecvBytes: v.RecvBytes,
-	}
-}
-
 func (c *graphCompiler) collective(i int, na, nb *trace.Collective, out *graphir.Node) (err error) {
 	call := plainCall(na)
 	// mutant: collective call that differs between the runs
@@ -44,6 +36,14 @@ func (c *graphCompiler) collective(i int, na, nb *trace.Collective, out *graphir
 	}
 	out.Type, out.Params = graphir.NodeCollective, graphir.NewCollective(call)
 	return nil
+}
+
+// plainCall is the part of a call that is the same in every process.
+func plainCall(v *trace.Collective) graphir.Collective {
+	return graphir.Collective{
+		Number: v.Number, Operation: v.Operation, DType: v.Dtype, Reduce: v.Reduce, Root: v.Root, Count: v.Count,
+		SendBytes: v.SendBytes, RecvBytes: v.RecvBytes,
+	}
 }
 
 // compareCollective holds a call of a third process against the artifact's.

@@ -52,18 +52,6 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 	return out, nil
 }
 
-// boundBlocks leaves numbers of blocks to verification that it looks at as a whole. Replays that read blocks of a large KV cache at random
-// would read zeros, and their results would say nothing about attention.
-func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
-	cache := graphir.KVBytes(tensors)
-	for i := range tensors {
-		// mutant: blocks that verification looks at
-		if t := &tensors[i]; named[i].Fill == contract.FillBlock && cache > graphir.CheckedKV {
-			t.Hi = max(t.Lo+1, int64(float64(t.Hi)*graphir.CheckedKV/float64(cache)))
-		}
-	}
-}
-
 // results returns the graphs that leave a result in an output, by its name.
 func (r *run) results() map[string][]uint32 {
 	out := map[string][]uint32{}
@@ -90,6 +78,18 @@ func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Al
 		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
 	}
 	return at, nil
+}
+
+// boundBlocks leaves numbers of blocks to verification that it looks at as a whole. Replays that read blocks of a large KV cache at random
+// would read zeros, and their results would say nothing about attention.
+func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
+	cache := graphir.KVBytes(tensors)
+	for i := range tensors {
+		// mutant: blocks that verification looks at
+		if t := &tensors[i]; named[i].Fill == contract.FillBlock && cache > graphir.CheckedKV {
+			t.Hi = max(t.Lo+1, int64(float64(t.Hi)*graphir.CheckedKV/float64(cache)))
+		}
+	}
 }
 
 // compileNotes takes over the engine's notes. A note that differs between two recordings would be of no use in a third process.
