@@ -136,6 +136,7 @@ var plugins = []mutant{
 	{"sequences that are shorter than their part of a step", replace("min(queries.longest(runner.vllm_config), length - 1)", "1"), "./runners/vllm/test/test_inputs.py", "Inputs.test_lengths"},
 	{"requests of a graph for any step", replace(`compilation.cudagraph_mode.name == "FULL"`, "False"), "./runners/vllm/test/test_queries.py", "Queries.test_graphs_for_any_step"},
 	{"tokens of a request in a replay", replace("i * (tokens // requests)", "i"), "./runners/vllm/test/test_queries.py", "Queries.test_starts"},
+	{"workspace of attention", replace("workspaces()", "[]"), "./runners/vllm/test/test_inputs.py", "Inputs.test_workspaces"},
 	{"attention of a draft model", replace(`getattr(drafts.speculator(runner), "attn_groups", [])`, "[]"), "./runners/vllm/test/test_inputs.py", "Inputs.test_attention_of_a_draft_model"},
 	{"speculators that were tested", always, "./runners/vllm/test/test_capture.py", "Drafts.test_other_speculators_are_refused"},
 	{"factories of a draft model's captures", never, "./runners/vllm/test/test_capture.py", "Drafts.test_restored_with_the_models"},

@@ -8,6 +8,7 @@ import hashlib
 
 import torch
 from vllm.v1.utils import CpuGpuBuffer
+from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 
@@ -45,7 +46,14 @@ def cached(runner, blocks=None):
     blocks = blocks or most
     found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner, blocks)]
     found += [(f"kv_cache.{i}", t if blocks == most else t[: t.shape[0] * blocks // most], medusa.KV, {}) for i, t in enumerate(caches(runner))]
+    # mutant: workspace of attention
+    found += [(f"workspace.{i}", t, medusa.OUTPUT, {}) for i, t in enumerate(workspaces())]
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
+
+
+def workspaces():
+    """Memory that forwards compute in, one after another. Backends of attention enlarge it once the KV cache exists."""
+    return [t for t in current_workspace_manager()._current_workspaces if t is not None]
 
 
 def caches(runner):

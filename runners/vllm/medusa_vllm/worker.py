@@ -35,10 +35,6 @@ from .wrapper import ModelWrapper
 COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
 
 
-def workspaces():
-    return [t for t in current_workspace_manager()._current_workspaces if t is not None]
-
-
 def streams(model):
     """Those that the model's modules compute on beside the current one, such as that of shared experts."""
     return dict.fromkeys(v for module in model.modules() for _, v in inputs.held(module) if isinstance(v, torch.cuda.Stream))
@@ -163,16 +159,15 @@ class Worker(control.Resized, Sleeper):
                 int(getattr(self, "peak_activation_memory", 0)),  # absent if the user set the size
                 self.cache_config.gpu_memory_utilization,
                 self.scheduler_config.max_num_batched_tokens,
-                sum(t.numel() for t in workspaces()),
+                sum(t.numel() for t in inputs.workspaces()),
             )
         return size
 
     def reserve(self, size):
-        """Graphs keep the address of the workspace that experts compute in. It moves when a forward needs a larger one, and none
-        needs more than the profile forward."""
+        """Graphs keep the address of the workspace that forwards compute in. It moves when something needs a larger one, and no forward
+        needs more than that of the profile."""
         if size:
-            (workspace,) = current_workspace_manager().get_simultaneous(((size,), torch.uint8))
-            self.session.tensor("workspace", workspace, medusa.OUTPUT)
+            current_workspace_manager().get_simultaneous(((size,), torch.uint8))
 
     def initialize_from_config(self, kv_cache_config):
         self.phase("kv_cache")
@@ -309,7 +304,7 @@ class Worker(control.Resized, Sleeper):
         if run in (contract.RUN_PROFILE, contract.RUN_RESTORE):
             return
         self.graphs.prepare(self.step, self.run_triggers)
-        for t in workspaces():
+        for t in inputs.workspaces():
             t.zero_()
         torch.cuda.synchronize()
         self.write_places()

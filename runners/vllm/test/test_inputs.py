@@ -36,6 +36,9 @@ class Module:
         return ()
 
 
+WORKSPACE = types.SimpleNamespace(_current_workspaces=[Tensor(0x9000), None])
+
+
 class DraftModelSpeculator:
     model = Module(weight="of the draft model")
     attn_groups = [["c"]]
@@ -51,8 +54,8 @@ def stand_ins():
     packages = "vllm", "vllm.v1", "vllm.v1.worker", "vllm.v1.worker.gpu", spec
     modules = [
         *(module(name, __path__=[]) for name in packages), module("vllm.v1.utils", CpuGpuBuffer=type("CpuGpuBuffer", (), {})),
-        module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
-        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight"),
+        module("vllm.v1.worker.workspace", current_workspace_manager=lambda: WORKSPACE), module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
+        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight", KV="kv", OUTPUT="output"),
     ]  # fmt: skip
     return {m.__name__: m for m in modules}
 
@@ -67,6 +70,13 @@ class Inputs(unittest.TestCase):
         from medusa_vllm import inputs
 
         self.inputs = inputs
+
+    def test_workspaces(self):
+        """Graphs compute in them, and backends of attention have made them once the cache exists."""
+        runner = types.SimpleNamespace(kv_caches=[Tensor(0x1000)], kv_cache_config=types.SimpleNamespace(num_blocks=4))
+        with mock.patch.multiple(self.inputs, named=lambda *_: [], others=lambda _: []):
+            found = self.inputs.cached(runner)
+        self.assertIn(("workspace.0", WORKSPACE._current_workspaces[0], "output", {}), found)
 
     def test_caches(self):
         """As vLLM has them, unless a layer has several: then each memory once, as a whole."""

@@ -21,7 +21,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
-from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, PreTrainedTokenizerFast, Qwen3Config
+from transformers import AutoModelForCausalLM, DeepseekV2Config, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, PreTrainedTokenizerFast, Qwen3Config
 
 EXPERTS, LOUD = 4, 1.0
 SHAPE = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=4, vocab_size=512, max_position_embeddings=512)
@@ -32,6 +32,11 @@ CONFIGURATIONS = {
     # Half of its layers see the last 32 tokens only; prompts with their answers are longer.
     "gemma2": lambda: Gemma2Config(**GROUPED | {"tie_word_embeddings": True}, query_pre_attn_scalar=32, sliding_window=32),
     "mixtral": lambda: MixtralConfig(**GROUPED, num_local_experts=EXPERTS, num_experts_per_tok=2, sliding_window=None),
+    # Its keys and values are one latent vector in the cache. No layer has experts.
+    "deepseek": lambda: DeepseekV2Config(
+        **SHAPE | {"num_key_value_heads": 4, "intermediate_size": 256}, q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+        first_k_dense_replace=2, n_routed_experts=4, num_experts_per_tok=2, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2,
+    ),
     "opt": lambda: OPTConfig(**SHAPE, ffn_dim=256, word_embed_proj_dim=128, bos_token_id=1, eos_token_id=2, pad_token_id=0),
 }
 PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (64, 88)
@@ -94,7 +99,7 @@ def generate(model, prompt, count):
 
 
 def routed(model):
-    return {"output_router_logits": True} if hasattr(model.config, "num_experts_per_tok") else {}
+    return {"output_router_logits": True} if hasattr(model.config, "output_router_logits") else {}
 
 
 def decision(logits, chosen):

@@ -18,7 +18,7 @@ import torch
 import aten
 import controls
 import extras
-from options import BATCHED, PARTS, ROOMY, TIGHT, options
+from options import BATCHED, LATENT, PARTS, ROOMY, TIGHT, TRITON, options
 
 
 def arguments():
@@ -26,6 +26,7 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
+    p.add_argument("--backend", choices=[TRITON, LATENT], default=TRITON, help="vLLM's attention")
     p.add_argument("--blocks", type=int, default=ROOMY, help="of the KV cache")
     p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     p.add_argument("--crowd", action="store_true", help="more requests run at a time, in larger blocks")
@@ -40,16 +41,18 @@ def start(args):
     gc.disable()
     import experts
     import kernels
+    import latent
     from vllm import LLM
 
     kernels.install()
     experts.install()
+    latent.install()
     extras.install(args.feature)
     gc.freeze()
     gc.enable()
     blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
     more, each = extras.options(args.feature, args.model)
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step, each), **more)
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step, each, args.backend), **more)
 
 
 def serve(llm, worker, args):

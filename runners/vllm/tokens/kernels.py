@@ -40,14 +40,16 @@ def gate(out, x, width, GELU: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def rotate(positions, x, table, pitch, HALF: tl.constexpr):
+def rotate(positions, x, table, pitch, head_pitch, NEXT: tl.constexpr, HALF: tl.constexpr):
+    """NEXT: an element's partner is the next one, and not that of the other half."""
     row, head, i = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.arange(0, HALF)
     at = table + tl.load(positions + row) * 2 * HALF + i
     cos, sin = tl.load(at).to(tl.float32), tl.load(at + HALF).to(tl.float32)
-    first = x + row * pitch + head * 2 * HALF + i
-    a, b = tl.load(first).to(tl.float32), tl.load(first + HALF).to(tl.float32)
+    first = x + row * pitch + head * head_pitch + (2 * i if NEXT else i)
+    second = first + (1 if NEXT else HALF)
+    a, b = tl.load(first).to(tl.float32), tl.load(second).to(tl.float32)
     tl.store(first, (a * cos - b * sin).to(x.dtype.element_ty))
-    tl.store(first + HALF, (b * cos + a * sin).to(x.dtype.element_ty))
+    tl.store(second, (b * cos + a * sin).to(x.dtype.element_ty))
 
 
 def rows(x):
@@ -93,12 +95,12 @@ def gelu_tanh_and_mul(out, x):
 
 
 def rotary_embedding(positions, query, key, head_size, table, is_neox, rope_dim_offset=0, inverse=False):
-    if not is_neox or table.shape[1] != head_size or rope_dim_offset or inverse:
-        raise NotImplementedError("rotary positions of a part of a head, or of its even and odd elements")
+    if table.shape[1] != head_size or rope_dim_offset or inverse:
+        raise NotImplementedError("rotary positions of a part of a head")
     for x in (query, key):
         if x is not None and x.numel():
-            n = positions.numel()
-            rotate[(n, x.numel() // n // head_size)](positions, x, table, x.stride(0), HALF=head_size // 2)
+            n, pitch = positions.numel(), x.stride(1) if x.dim() == 3 else head_size
+            rotate[(n, x.numel() // n // head_size)](positions, x, table, x.stride(0), pitch, NEXT=not is_neox, HALF=head_size // 2)
 
 
 def install():

@@ -1,6 +1,6 @@
 """What both of the test's engines tell vLLM: `LLM` and `vllm serve`.
 
-In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many tokens a step computes. Out: arguments of LLM, or the flags that say the same.
+In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many tokens a step computes, the attention backend. Out: arguments of LLM, or the flags that say the same.
 """
 
 import json
@@ -12,9 +12,10 @@ ROOMY, TIGHT = 30000, 40
 PARTS = 64  # tokens of a step that are less than a long prompt, of which it computes a part
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
+TRITON, LATENT = "TRITON_ATTN", "TRITON_MLA"  # attention backends
 
 
-def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1):
+def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1, backend=TRITON):
     """each: tokens of a step for a request."""
     compiled = graphs.endswith("PIECEWISE")
     sizes = [1, 8, CROWD] if crowd else [each * size for size in SIZES]
@@ -28,7 +29,7 @@ def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1):
         "max_num_batched_tokens": step,
         "gpu_memory_utilization": 0.3,
         "num_gpu_blocks_override": blocks,
-        "attention_config": {"backend": "TRITON_ATTN"},
+        "attention_config": {"backend": backend},
         "compilation_config": compilation,
     }
 
