@@ -69,6 +69,12 @@ def largest(x, out, width, pitch, BLOCK: tl.constexpr):
     tl.store(out + row, tl.min(tl.where(v == tl.max(v, 0), i, BLOCK), 0).to(tl.int64))
 
 
+@triton.jit
+def fill_words(out, value, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.full((BLOCK,), value, out.dtype.element_ty), i < n)
+
+
 def copy_(dst, src, non_blocking=False):
     """Between host and device, and of equal elements without gaps, ATen's own copy asks the driver."""
     plain = dst.dtype == src.dtype and dst.shape == src.shape and dst.is_contiguous() and src.is_contiguous()
@@ -143,6 +149,8 @@ def fill_(t, value):
         kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32}[len(data)]
         (bits,) = struct.unpack(number, data)
         call(f"cuMemsetD{8 * len(data)}Async", ctypes.c_uint64(t.data_ptr()), kind(bits), ctypes.c_size_t(t.numel()), stream())
+    elif data and t.dtype == torch.int64:
+        fill_words[(triton.cdiv(t.numel(), 256),)](t, value, t.numel(), BLOCK=256)
     else:
         return fill_.host(t, value)
     return t

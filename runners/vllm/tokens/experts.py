@@ -13,8 +13,10 @@ _library = torch.library.Library("_moe_C", "IMPL")
 
 
 @triton.jit
-def choose(weights, ids, places, logits, n, rows, K: tl.constexpr, NORMAL: tl.constexpr, BLOCK: tl.constexpr):
+def choose(weights, ids, places, logits, padding, n, rows, K: tl.constexpr, NORMAL: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr):
+    """PADDED: some rows are no token's, and get no expert."""
     row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    token = tl.load(padding + row) == 0 if PADDED else True
     x = tl.load(logits + row * n + i, i < n, float("-inf")).to(tl.float32)
     p = tl.exp(x - tl.max(x, 0))
     p /= tl.sum(p, 0)
@@ -28,8 +30,8 @@ def choose(weights, ids, places, logits, n, rows, K: tl.constexpr, NORMAL: tl.co
     left = p
     for k in tl.static_range(K):
         best = tl.argmax(left, 0)
-        tl.store(weights + row * K + k, (tl.max(left, 0) / total).to(weights.dtype.element_ty))
-        tl.store(ids + row * K + k, best.to(ids.dtype.element_ty))
+        tl.store(weights + row * K + k, tl.where(token, tl.max(left, 0) / total, 0.0).to(weights.dtype.element_ty))
+        tl.store(ids + row * K + k, tl.where(token, best, -1).to(ids.dtype.element_ty))
         tl.store(places + row * K + k, (k * rows + row).to(places.dtype.element_ty))
         left = tl.where(i == best, -1.0, left)
 
@@ -55,29 +57,31 @@ def sort(ids, order, experts, padded, n, room, blocks, EXPERTS: tl.constexpr, SI
 
 
 @triton.jit
-def add_up(x, out, width, K: tl.constexpr, BLOCK: tl.constexpr):
+def add_up(x, out, ids, width, K: tl.constexpr, CHOSEN: tl.constexpr, BLOCK: tl.constexpr):
+    """CHOSEN: a result without an expert does not count."""
     row, i = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     for k in tl.static_range(K):
-        total += tl.load(x + (row * K + k) * width + i, i < width, 0.0).to(tl.float32)
+        counts = tl.load(ids + row * K + k) >= 0 if CHOSEN else True
+        total += tl.load(x + (row * K + k) * width + i, (i < width) & counts, 0.0).to(tl.float32)
     tl.store(out + row * width + i, total.to(out.dtype.element_ty), i < width)
 
 
-def topk_softmax(topk_weights, topk_indices, token_expert_indices, gating_output, renormalize, bias):
+def topk_softmax(topk_weights, topk_indices, token_expert_indices, gating_output, renormalize, bias, is_padding=None):
     if bias is not None:
         raise NotImplementedError("experts that are chosen with a bias")
     rows, n = gating_output.shape
     if rows:
         ids = topk_indices.view(torch.int32) if topk_indices.dtype == torch.uint32 else topk_indices
         choose[(rows,)](
-            topk_weights, ids, token_expert_indices, gating_output, n, rows,
-            K=topk_weights.shape[1], NORMAL=renormalize, BLOCK=triton.next_power_of_2(n),
+            topk_weights, ids, token_expert_indices, gating_output, gating_output if is_padding is None else is_padding.view(torch.uint8), n, rows,
+            K=topk_weights.shape[1], NORMAL=renormalize, PADDED=is_padding is not None, BLOCK=triton.next_power_of_2(n),
         )  # fmt: skip
 
 
-def moe_align_block_size(topk_ids, num_experts, block_size, sorted_token_ids, experts_ids, num_tokens_post_pad, maybe_expert_map):
-    if maybe_expert_map is not None:
-        raise NotImplementedError("experts that are spread over ranks")
+def moe_align_block_size(topk_ids, num_experts, block_size, sorted_token_ids, experts_ids, num_tokens_post_pad, maybe_expert_map, scatter_idx=None):
+    if maybe_expert_map is not None or scatter_idx is not None:
+        raise NotImplementedError("experts that are spread over ranks, or whose results are scattered")
     n, room, blocks = topk_ids.numel(), sorted_token_ids.numel(), experts_ids.numel()
     sort[(1,)](
         topk_ids, sorted_token_ids, experts_ids, num_tokens_post_pad, n, room, blocks, EXPERTS=num_experts, SIZE=block_size,
@@ -90,7 +94,8 @@ def moe_sum(input, output, topk_ids=None, expert_map=None):
         raise NotImplementedError("experts that are spread over ranks")
     rows, k, width = input.shape
     if rows:
-        add_up[(rows, triton.cdiv(width, 128))](input, output, width, K=k, BLOCK=128)
+        ids = input if topk_ids is None else topk_ids
+        add_up[(rows, triton.cdiv(width, 128))](input, output, ids, width, K=k, CHOSEN=topk_ids is not None, BLOCK=128)
 
 
 def install():
