@@ -41,6 +41,7 @@ CONFIGURATIONS = {
 }
 PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (64, 88)
 DISTINCT = 32
+EAGER = {"attn_implementation": "eager"}  # transformers' other form leaves soft caps out (5.20.2)
 # In BF16, a number has eight binary digits. Of two engines that round at other places, one may choose a token whose logit is not quite the best in
 # exact arithmetic: closer to it than 16 roundings of the largest logit of the step.
 BOUND = 16 * 2**-8
@@ -68,7 +69,7 @@ def decide(made):
 def model(kind, seed):
     """Weights that are large enough to make the tokens depend on all of the prompt."""
     torch.manual_seed(seed)
-    made = AutoModelForCausalLM.from_config(CONFIGURATIONS[kind]()).float().eval()
+    made = AutoModelForCausalLM.from_config(CONFIGURATIONS[kind](), **EAGER).float().eval()
     for name, parameter in made.named_parameters():
         if parameter.dim() >= 2 or name.endswith("bias"):
             parameter.normal_(0, 0.12)
@@ -112,7 +113,7 @@ def judge(folder, requests, answers):
     """Of each token the logit in single precision is held against the best one, after the same tokens."""
     with open(os.path.join(folder, requests), encoding="utf-8") as f:
         cases = json.load(f)
-    exact = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    exact = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **EAGER).eval()
     steps, others, close, furthest, clear = 0, 0, 0, 0.0, []
     for case, answer in zip(cases, answers, strict=True):
         with adapters.applied(exact, folder, case.get("adapter")):
