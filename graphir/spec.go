@@ -212,6 +212,7 @@ const (
 	RoleKV
 	RoleInput
 	RoleOutput
+	RoleScratch // its contents count within a replay only
 )
 
 // DType is the element type of a tensor (enum medusa_dtype of medusa.h).

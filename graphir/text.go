@@ -169,7 +169,7 @@ func (o Owner) String() string { return name(uint8(o), "engine", "graph") }
 
 func (k ModuleKind) String() string { return name(uint8(k), "loaded", "library", "hidden") }
 
-func (r Role) String() string { return name(uint8(r), "weight", "kv", "input", "output") }
+func (r Role) String() string { return name(uint8(r), "weight", "kv", "input", "output", "scratch") }
 
 func (d DType) String() string {
 	return name(uint8(d), "f32", "f16", "bf16", "i32", "i64", "u8", "address")

@@ -236,7 +236,7 @@ func (v *validator) tensors() {
 			return func() string { return fmt.Sprintf("tensors[%d].%s", i, field) }
 		}
 		v.text(t.Name, path("name"))
-		if t.Role < RoleWeight || t.Role > RoleOutput {
+		if t.Role < RoleWeight || t.Role > RoleScratch {
 			v.bad(path("role")(), "unknown role %d", t.Role)
 		}
 		if t.DType < F32 || t.DType > Address {

@@ -67,7 +67,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		{"contents[1]: overlaps contents[0]", func(s *graphir.Spec) { s.Contents[1].Offset = 15 }},
 		{"contents[1].unstable[0]: bytes 1+4 of 4, behind 0", func(s *graphir.Spec) { s.Contents[1].Unstable[0].Size = 4 }},
 		{"contents[1].unstable[0]: its bytes are not zero", func(s *graphir.Spec) { s.Contents[1].Data[2] = 1 }},
-		{"tensors[0].role: unknown role 5", func(s *graphir.Spec) { s.Tensors[0].Role = 5 }},
+		{"tensors[0].role: unknown role 6", func(s *graphir.Spec) { s.Tensors[0].Role = 6 }},
 		{"tensors[0].dtype: unknown type 0", func(s *graphir.Spec) { s.Tensors[0].DType = 0 }},
 		{"tensors[0].dtype: unknown type 8", func(s *graphir.Spec) { s.Tensors[0].DType = graphir.Address + 1 }},
 		{"tensors[0].dtype: addresses in a tensor that is no weight", func(s *graphir.Spec) { s.Tensors[0].DType, s.Tensors[0].Role = graphir.Address, graphir.RoleInput }},

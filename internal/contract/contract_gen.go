@@ -18,6 +18,8 @@ const (
 	RoleKV     = 2
 	RoleInput  = 3
 	RoleOutput = 4
+	// the engine and its graphs compute in it by turns; between replays its contents do not count
+	RoleScratch = 5
 )
 
 // The type of a tensor's elements.

@@ -66,6 +66,7 @@ enum medusa_role {
 	MEDUSA_KV = 2,
 	MEDUSA_INPUT = 3,
 	MEDUSA_OUTPUT = 4,
+	MEDUSA_SCRATCH = 5, /* the engine and its graphs compute in it by turns; between replays its contents do not count */
 };
 
 /* The type of a tensor's elements. */

@@ -21,7 +21,8 @@ func TestNumbersOfTracesAndTheIR(t *testing.T) {
 	for name, n := range map[string][2]int{
 		"weight": {contract.RoleWeight, int(graphir.RoleWeight)}, "kv": {contract.RoleKV, int(graphir.RoleKV)},
 		"input": {contract.RoleInput, int(graphir.RoleInput)}, "output": {contract.RoleOutput, int(graphir.RoleOutput)},
-		"f32": {contract.DtypeF32, int(graphir.F32)}, "f16": {contract.DtypeF16, int(graphir.F16)}, "bf16": {contract.DtypeBf16, int(graphir.BF16)},
+		"scratch": {contract.RoleScratch, int(graphir.RoleScratch)},
+		"f32":     {contract.DtypeF32, int(graphir.F32)}, "f16": {contract.DtypeF16, int(graphir.F16)}, "bf16": {contract.DtypeBf16, int(graphir.BF16)},
 		"i32": {contract.DtypeI32, int(graphir.I32)}, "i64": {contract.DtypeI64, int(graphir.I64)}, "u8": {contract.DtypeU8, int(graphir.U8)},
 	} {
 		if n[0] != n[1] {

@@ -243,6 +243,9 @@ func classOf(r graphir.Role) digest.Class {
 		return digest.KV
 	case graphir.RoleInput:
 		return digest.Input
+	case graphir.RoleScratch:
+		// mutant: scratch that has a name
+		return digest.Temporary
 	}
 	return digest.Output
 }

@@ -37,7 +37,7 @@ func (c *Checker) prepare(native bool) (err error) {
 			c.knows(i, &known{pattern: pattern{data: handed[key]}, first: s.offset})
 			continue
 		}
-		if s.tensor == noTensor || s.class == digest.Weight {
+		if s.tensor == noTensor || s.class == digest.Weight || s.scratch() {
 			continue
 		}
 		t := &c.spec.Tensors[s.tensor]

@@ -90,6 +90,12 @@ func (e extent) meets(object uint32, from, size uint64) bool {
 	return e.object == object && e.from < from+size && from < e.to
 }
 
+// varies reports whether verification fills an input in more than one way. No result changes with flags that are always zero.
+func varies(t *graphir.Tensor) bool {
+	// mutant: inputs of one value
+	return t.DType.Float() || t.Hi-t.Lo > 1
+}
+
 // refers notes which graphs refer to inputs and to the KV cache, and returns what copies and fills of each write.
 func (c *Checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 	err = c.spec.EachGraph(func(i int, g *graphir.Graph) error {
@@ -102,7 +108,7 @@ func (c *Checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 				n.Pointers(func(p graphir.Pointer) {
 					for s := range c.spans {
 						if s := &c.spans[s]; (extent{c.spec.Target(p), p.Offset, p.Offset + 1}).meets(s.alloc, s.offset, s.size) {
-							out.ReadsInputs = out.ReadsInputs || s.class == digest.Input
+							out.ReadsInputs = out.ReadsInputs || s.class == digest.Input && varies(&c.spec.Tensors[s.tensor])
 							out.ReadsKV = out.ReadsKV || s.class == digest.KV
 						}
 					}

@@ -25,6 +25,7 @@ func TestHarshGraphs(t *testing.T) {
 		{"spread", nil},
 		{"nan", []string{`graph "nan-8"`, `output "rows"`, "row 0", "NaN or Inf"}},
 		{"deaf", []string{`graph "deaf-8"`, `output "rows" row 0`, "does not change with other inputs"}},
+		{"flags", nil},
 		{"forgetful", []string{`graph "forgetful-8"`, `output "rows" row 0`, "does not change with another KV cache"}},
 		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
 		{"misled", []string{`graph "misled-8"`, "node 1 (kernel)", "byte 0 of parameter 0 of axpy is", "in a native start"}},
@@ -32,6 +33,8 @@ func TestHarshGraphs(t *testing.T) {
 		{"filled", []string{`weight "padding"`, "changes before ready, by work that a restored start skips"}},
 		{"renewed", nil},
 		{"told", nil},
+		{"scratch", nil},
+		{"kept", []string{`graph "kept-8"`, `output "rows"`, "row 0", "differs between two native replays"}},
 		{"endless", []string{`graph "endless-8"`, "not done after"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {

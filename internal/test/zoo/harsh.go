@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -32,6 +33,7 @@ var harshPTX []byte
 //	rare       three kernels add to the same elements in an order that rarely differs
 //	sum        the same elements, of which each replay adds some in another order
 //	deaf       the output is the same with any inputs
+//	flags      the same, and the inputs are flags that are always zero
 //	forgetful  the output is the same with any KV cache
 //	far        the output depends on a part of a large KV cache that a check does not look at, and that serving writes
 //	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
@@ -40,6 +42,8 @@ var harshPTX []byte
 //	filled     a weight that captures fill, and that a restored start fills if it is checked
 //	renewed    the same as an input, which the engine fills before each replay
 //	told       the same, and only the run profile says that it is an input, when it has served
+//	scratch    the same as scratch, and the graph writes it before it reads it
+//	kept       the same, and the graph only reads it
 //	endless    a kernel waits for a value that only the engine writes
 type harsh struct {
 	kind                                string
@@ -97,11 +101,12 @@ func (h *harsh) allocate() (err error) {
 	case "prepared":
 		marks.Named(marks.Tensor{Name: "rows of a batch", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 1, Hi: 3})
 	}
-	if h.kind == "filled" || h.kind == "renewed" || h.kind == "told" {
+	switch h.kind {
+	case "filled", "renewed", "told", "scratch", "kept", "flags":
 		if h.filled, err = cuda.MemAlloc(size); err != nil {
 			return err
 		}
-		h.name(h.kind == "renewed")
+		h.name(map[string]marks.Role{"renewed": marks.Input, "flags": marks.Input, "scratch": marks.Scratch, "kept": marks.Scratch}[h.kind])
 		if err := cuda.CopyToDevice(h.filled, make([]byte, size)); err != nil {
 			return err
 		}
@@ -109,12 +114,12 @@ func (h *harsh) allocate() (err error) {
 	return h.settle()
 }
 
-func (h *harsh) name(input bool) {
-	role := marks.Weight
-	if input {
-		role = marks.Input
+func (h *harsh) name(role marks.Role) {
+	t := marks.Tensor{Name: "padding", Addr: h.filled, Size: size, Role: cmp.Or(role, marks.Weight), DType: marks.F32}
+	if h.kind == "flags" {
+		t.DType, t.Hi = marks.I32, 1
 	}
-	marks.Named(marks.Tensor{Name: "padding", Addr: h.filled, Size: size, Role: role, DType: marks.F32})
+	marks.Named(t)
 }
 
 // fill is what only captures do, and a restored start that is checked, so that it has what a native one has.
@@ -132,7 +137,7 @@ func (h *harsh) write(to cuda.DevicePtr) error {
 
 // renew is what the engine does before each replay, if it knows that the graphs read it.
 func (h *harsh) renew() error {
-	if h.kind == "filled" {
+	if h.kind != "renewed" && h.kind != "told" {
 		return nil
 	}
 	return h.fill()
@@ -185,7 +190,7 @@ func (z *zoo) captureHarsh() error {
 		}
 	}
 	if h.kind == "told" && os.Getenv("MEDUSA_RUN") == "profile" {
-		h.name(true)
+		h.name(marks.Input)
 	}
 	return h.settle()
 }
@@ -211,7 +216,12 @@ func (z *zoo) harshBody(batch int64) error {
 				return z.launch(z.add, args().Ptr(never).Ptr(z.weights[0]).Ptr(h.rows).I32(int(batch)*rowElements))
 			},
 		)
-	case "filled", "renewed", "told":
+	case "scratch":
+		return enginekit.InOrder(
+			func() error { return cuda.CopyOnDeviceAsync(h.filled, z.input, size, z.stream) },
+			func() error { return z.launch(z.add, args().Ptr(h.filled).Ptr(z.weights[0]).Ptr(h.rows).I32(elements)) },
+		)
+	case "filled", "renewed", "told", "kept":
 		return z.launch(z.add, args().Ptr(z.input).Ptr(h.filled).Ptr(h.rows).I32(elements))
 	case "direct", "stepped":
 		return z.launch(h.tiles, args().Ptr(h.word).Ptr(z.input).Ptr(h.rows))
@@ -252,6 +262,8 @@ func (z *zoo) harshBody(batch int64) error {
 		)
 	case "deaf":
 		return z.launch(h.normalise, args().Ptr(z.weights[0]).Ptr(z.input).Ptr(h.rows))
+	case "flags":
+		return z.launch(h.normalise, args().Ptr(z.weights[0]).Ptr(h.filled).Ptr(h.rows))
 	case "forgetful":
 		return z.launch(h.normalise, args().Ptr(z.input).Ptr(z.cache).Ptr(h.rows))
 	case "far":

@@ -30,10 +30,11 @@ type Role uint32
 
 // Roles.
 const (
-	Weight Role = contract.RoleWeight
-	KV     Role = contract.RoleKV
-	Input  Role = contract.RoleInput
-	Output Role = contract.RoleOutput
+	Weight  Role = contract.RoleWeight
+	KV      Role = contract.RoleKV
+	Input   Role = contract.RoleInput
+	Output  Role = contract.RoleOutput
+	Scratch Role = contract.RoleScratch
 )
 
 // DType is an element type.

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 
 import torch
+from vllm.v1.sample.ops import topk_topp_triton
 from vllm.v1.utils import CpuGpuBuffer
 from vllm.v1.worker.workspace import current_workspace_manager
 
@@ -47,13 +48,21 @@ def cached(runner, blocks=None):
     found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner, blocks)]
     found += [(f"kv_cache.{i}", t if blocks == most else t[: t.shape[0] * blocks // most], medusa.KV, {}) for i, t in enumerate(caches(runner))]
     # mutant: workspace of attention
-    found += [(f"workspace.{i}", t, medusa.OUTPUT, {}) for i, t in enumerate(workspaces())]
+    found += [(f"workspace.{i}", t, medusa.SCRATCH, {}) for i, t in enumerate(workspaces())]
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
 
 
 def workspaces():
     """Memory that forwards compute in, one after another. Backends of attention enlarge it once the KV cache exists."""
     return [t for t in current_workspace_manager()._current_workspaces if t is not None]
+
+
+def sampled():
+    """Memory that the kernels of top-k and top-p compute in and keep, once a first step has drawn tokens."""
+    kept = [*topk_topp_triton._TRITON_BUFFER_CACHE.values(), *getattr(topk_topp_triton, "_TRITON_SPLIT_CACHE", {}).values()]
+    # mutant: memory of top-p
+    tensors = [t for held in kept for t in (held.values() if isinstance(held, dict) else [held])]
+    return [(f"sampler.{i}", t, medusa.SCRATCH, {}) for i, t in enumerate(tensors)]
 
 
 def caches(runner):
@@ -103,13 +112,20 @@ def v2_buffers(runner):
         query_start_loc=inputs.query_start_loc,
         block_tables=tables.input_block_tables,
         slots=[("slot_mappings", tables.slot_mappings, min(tables.block_sizes))],
-        owners={"input": inputs, "block_tables": tables} | model_states(runner.model_state) | drafted(runner),
+        owners={"input": inputs, "block_tables": tables} | model_states(runner.model_state) | drafted(runner) | requests(runner),
     )
 
 
 def drafted(runner):
     found = drafts.speculator(runner)
     return {"draft.input": found.input_buffers} if found else {}
+
+
+def requests(runner):
+    """What is kept for each request between steps. Warm-up draws tokens from results of old bytes."""
+    # mutant: counts of tokens that a request has
+    parts = {"requests": getattr(runner, "req_states", None), "penalties": getattr(getattr(runner, "sampler", None), "penalties_state", None)}
+    return {name: part for name, part in parts.items() if part is not None}
 
 
 def models(runner):

@@ -285,6 +285,8 @@ class Worker(control.Resized, Sleeper):
             elif self.session.run == medusa.PROFILE:
                 torch.cuda.synchronize()
                 self.watch = Watched(self.fixed, inputs.writes)
+            if self.takes_part():
+                self.own("name the sampler's memory", lambda: self.name(inputs.sampled()))
             self.resources = resources()
             used = capture(*args, **kwargs)
             self.phase("serving_warmup")

@@ -36,6 +36,7 @@ class Module:
         return ()
 
 
+SAMPLER = types.SimpleNamespace(_TRITON_BUFFER_CACHE={"a": Tensor(0xA000)}, _TRITON_SPLIT_CACHE={"b": {"c": Tensor(0xB000)}})
 WORKSPACE = types.SimpleNamespace(_current_workspaces=[Tensor(0x9000), None])
 
 
@@ -51,11 +52,11 @@ def stand_ins():
         return m
 
     spec = "vllm.v1.worker.gpu.spec_decode"
-    packages = "vllm", "vllm.v1", "vllm.v1.worker", "vllm.v1.worker.gpu", spec
+    packages = "vllm", "vllm.v1", "vllm.v1.sample", "vllm.v1.worker", "vllm.v1.worker.gpu", spec
     modules = [
         *(module(name, __path__=[]) for name in packages), module("vllm.v1.utils", CpuGpuBuffer=type("CpuGpuBuffer", (), {})),
-        module("vllm.v1.worker.workspace", current_workspace_manager=lambda: WORKSPACE), module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
-        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight", KV="kv", OUTPUT="output"),
+        module("vllm.v1.sample.ops", topk_topp_triton=SAMPLER), module("vllm.v1.worker.workspace", current_workspace_manager=lambda: WORKSPACE), module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
+        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight", KV="kv", SCRATCH="scratch"),
     ]  # fmt: skip
     return {m.__name__: m for m in modules}
 
@@ -76,7 +77,17 @@ class Inputs(unittest.TestCase):
         runner = types.SimpleNamespace(kv_caches=[Tensor(0x1000)], kv_cache_config=types.SimpleNamespace(num_blocks=4))
         with mock.patch.multiple(self.inputs, named=lambda *_: [], others=lambda _: []):
             found = self.inputs.cached(runner)
-        self.assertIn(("workspace.0", WORKSPACE._current_workspaces[0], "output", {}), found)
+        self.assertIn(("workspace.0", WORKSPACE._current_workspaces[0], "scratch", {}), found)
+
+    def test_memory_of_the_sampler(self):
+        self.assertEqual([(name, t.memory, role) for name, t, role, _ in self.inputs.sampled()], [("sampler.0", 0xA000, "scratch"), ("sampler.1", 0xB000, "scratch")])
+
+    def test_requests(self):
+        """What a step leaves for each request has a name, and a runner without it has none."""
+        penalties = types.SimpleNamespace(output_bin_counts=Tensor())
+        runner = types.SimpleNamespace(req_states="states", sampler=types.SimpleNamespace(penalties_state=penalties))
+        self.assertEqual(self.inputs.requests(runner), {"requests": "states", "penalties": penalties})
+        self.assertEqual(self.inputs.requests(types.SimpleNamespace()), {})
 
     def test_caches(self):
         """As vLLM has them, unless a layer has several: then each memory once, as a whole."""

@@ -24,7 +24,7 @@ docs/architecture.md explains the phases.
 """
 
 from .capture import Capture
-from .contract import BLOCK, CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
+from .contract import BLOCK, CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, SCRATCH, UNIFORM, WEIGHT
 from .libraries import workspaces
 from .marks import communicator, kv_profile
 from .nccl import Communicators
@@ -32,5 +32,5 @@ from .session import GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
     "BLOCK", "CHECK", "Capture", "Communicators", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
-    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "communicator", "kv_profile", "workspaces",
+    "RestoredGraph", "SCRATCH", "Session", "UNIFORM", "WEIGHT", "communicator", "kv_profile", "workspaces",
 ]

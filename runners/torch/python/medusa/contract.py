@@ -54,6 +54,7 @@ WEIGHT = 1
 KV = 2
 INPUT = 3
 OUTPUT = 4
+SCRATCH = 5
 
 # enum medusa_dtype
 F32 = 1
