@@ -138,6 +138,22 @@ func TestIntegersAreInRange(t *testing.T) {
 	}
 }
 
+// An input of one value is filled by one period of it, which is whole elements long.
+func TestOneValue(t *testing.T) {
+	data, err := tensorData(&graphir.Tensor{DType: graphir.I64, Size: 1 << 30, Lo: 7, Hi: 8}, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) != patternBytes || len(data)%8 != 0 {
+		t.Fatalf("%d bytes", len(data))
+	}
+	for i := 0; i < len(data); i += 8 {
+		if v := binary.LittleEndian.Uint64(data[i:]); v != 7 {
+			t.Fatalf("element %d is %d", i/8, v)
+		}
+	}
+}
+
 func TestDistinctIntegers(t *testing.T) {
 	for _, hi := range []int64{1000, 1 << 40} { // of a large range, the lowest are taken
 		tensor := &graphir.Tensor{DType: graphir.I64, Size: 8 * 1000, Hi: hi, Distinct: true}
