@@ -91,7 +91,7 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	case t.DType.Float():
 		fillFloats(data, t.DType, r)
 	default:
-		if varies(t) { // a sampler's counts take gigabytes, and are zero
+		if varies(t) { // a sampler's counts may be gigabytes of zeros
 			data = make([]byte, t.Size)
 		}
 		if err := fillIntegers(data, t, r); err != nil {

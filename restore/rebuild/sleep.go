@@ -85,7 +85,7 @@ func (g *Graphs) keep() (kept, error) {
 	}
 	for i := range g.spec.Tensors {
 		// mutant: tensor of the capture phase that the engine has written
-		if t := &g.spec.Tensors[i]; t.Role != graphir.RoleOutput && t.Role != graphir.RoleScratch && owned(t.At) {
+		if t := &g.spec.Tensors[i]; t.Role != graphir.RoleOutput && owned(t.At) {
 			k.pieces = append(k.pieces, piece{t.At, make([]byte, t.Size), nil, true})
 		}
 	}

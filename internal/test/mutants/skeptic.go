@@ -138,6 +138,7 @@ var plugins = []mutant{
 	{"tokens of a request in a replay", replace("i * (tokens // requests)", "i"), "./runners/vllm/test/test_queries.py", "Queries.test_starts"},
 	{"counts of tokens that a request has", replace(`"penalties": getattr(`, `"penalties": None and getattr(`), "./runners/vllm/test/test_inputs.py", "Inputs.test_requests"},
 	{"scratch that has a name", replace("digest.Temporary", "digest.Weight"), "./internal/test/e2e", "TestHarshGraphs/scratch"},
+	{"scratch that has a name", replace("digest.Temporary", "digest.Other"), "./internal/test/e2e", "TestHarshGraphs/kept"},
 	{"memory of top-p", replace("for held in kept", "for held in ()"), "./runners/vllm/test/test_inputs.py", "Inputs.test_memory_of_the_sampler"},
 	{"inputs of one value", replace("> 1", ">= 1"), "./internal/test/e2e", "TestHarshGraphs/flags"},
 	{"workspace of attention", replace("workspaces()", "[]"), "./runners/vllm/test/test_inputs.py", "Inputs.test_workspaces"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -101,12 +100,11 @@ func (h *harsh) allocate() (err error) {
 	case "prepared":
 		marks.Named(marks.Tensor{Name: "rows of a batch", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 1, Hi: 3})
 	}
-	switch h.kind {
-	case "filled", "renewed", "told", "scratch", "kept", "flags":
+	if role := padding[h.kind]; role != 0 {
 		if h.filled, err = cuda.MemAlloc(size); err != nil {
 			return err
 		}
-		h.name(map[string]marks.Role{"renewed": marks.Input, "flags": marks.Input, "scratch": marks.Scratch, "kept": marks.Scratch}[h.kind])
+		h.name(role)
 		if err := cuda.CopyToDevice(h.filled, make([]byte, size)); err != nil {
 			return err
 		}
@@ -114,8 +112,13 @@ func (h *harsh) allocate() (err error) {
 	return h.settle()
 }
 
+// padding is the role of a tensor that some kinds have besides.
+var padding = map[string]marks.Role{
+	"filled": marks.Weight, "told": marks.Weight, "renewed": marks.Input, "flags": marks.Input, "scratch": marks.Scratch, "kept": marks.Scratch,
+}
+
 func (h *harsh) name(role marks.Role) {
-	t := marks.Tensor{Name: "padding", Addr: h.filled, Size: size, Role: cmp.Or(role, marks.Weight), DType: marks.F32}
+	t := marks.Tensor{Name: "padding", Addr: h.filled, Size: size, Role: role, DType: marks.F32}
 	if h.kind == "flags" {
 		t.DType, t.Hi = marks.I32, 1
 	}

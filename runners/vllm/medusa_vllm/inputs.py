@@ -122,7 +122,7 @@ def drafted(runner):
 
 
 def requests(runner):
-    """What is kept for each request between steps. Warm-up draws tokens from results of old bytes."""
+    """The state of each request between steps. Warm-up writes it: the tokens that it draws depend on old bytes."""
     # mutant: counts of tokens that a request has
     parts = {"requests": getattr(runner, "req_states", None), "penalties": getattr(getattr(runner, "sampler", None), "penalties_state", None)}
     return {name: part for name, part in parts.items() if part is not None}

@@ -16,7 +16,7 @@ import controls
 import extras
 from cases import BUNDLED, DEEPSEEK, SERVED, TRAFFIC
 from kept import Kept
-from options import LATENT, flags, options
+from options import MLA, flags, options
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
@@ -157,7 +157,7 @@ class Case:
             vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
             return [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *flags(options(self.dtype, self.graphs))]
         more = ["--steps", str(STEPS)] if self.traffic else ["--feature", self.feature] if self.feature else []
-        more += ["--backend", LATENT] if self.model == DEEPSEEK else []
+        more += ["--backend", MLA] if self.model == DEEPSEEK else []
         return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, *more)
 
     def start(self, step, before=(), **more):

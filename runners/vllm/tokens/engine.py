@@ -18,7 +18,7 @@ import torch
 import aten
 import controls
 import extras
-from options import BATCHED, LATENT, PARTS, ROOMY, TIGHT, TRITON, options
+from options import BATCHED, MLA, PARTS, ROOMY, TIGHT, TRITON, options
 
 
 def arguments():
@@ -26,7 +26,7 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
-    p.add_argument("--backend", choices=[TRITON, LATENT], default=TRITON, help="vLLM's attention")
+    p.add_argument("--backend", choices=[TRITON, MLA], default=TRITON, help="vLLM's attention")
     p.add_argument("--blocks", type=int, default=ROOMY, help="of the KV cache")
     p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     p.add_argument("--crowd", action="store_true", help="more requests run at a time, in larger blocks")

@@ -12,7 +12,7 @@ ROOMY, TIGHT = 30000, 40
 PARTS = 64  # tokens of a step that are less than a long prompt, of which it computes a part
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
-TRITON, LATENT = "TRITON_ATTN", "TRITON_MLA"  # attention backends
+TRITON, MLA = "TRITON_ATTN", "TRITON_MLA"  # attention backends
 
 
 def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1, backend=TRITON):
