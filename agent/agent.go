@@ -35,17 +35,17 @@ type Config struct {
 	GPUs       int
 	HostMemory int64 // bytes for engines that sleep at level 1
 	Make       func(gpu, fn int) Engine
-	// Victim is the policy's choice of an idle engine to put away; active is as in dispatch.Machines.
+	// Victim is the policy's choice of the idle engine to put away. active is as in dispatch.Machines.
 	Victim func(now float64, idle []schedule.Resident, active func(fn int) bool) int
 	Clock  func() float64 // seconds, as the queue's
 	// Changed is called, without a lock, when room was made and no request has ended.
 	Changed func()
 	Warn    func(format string, args ...any)
-	// Entered is called with a lock whenever a model's state on a GPU changes: it must not call the agent. nil: nobody is told.
+	// Entered is called with a lock held whenever a model's state on a GPU changes, so it must not call the agent. It may be nil.
 	Entered func(gpu, fn int, s State)
 
 	Retry  time.Duration // how long a model that has failed on a GPU is not started there again
-	Health time.Duration // time between two looks at an engine that is awake, and how long it has to answer
+	Health time.Duration // time between two health checks of an engine that is awake, and the limit for its answer
 
 	Leaving []int // GPUs whose engines end with their last requests
 }
@@ -79,7 +79,7 @@ type instance struct {
 	hurry    context.CancelFunc
 }
 
-// measured are running means, and the memory of the engine that was looked at last: asleep on the host at level 1, and the shares of a GPU.
+// measured are running means, and the memory of the engine that was measured last: host memory asleep at level 1, and its shares of a GPU.
 type measured struct {
 	start, wake, service mean
 	host                 int64
@@ -130,7 +130,7 @@ func (a *Agent) grow() {
 	}
 }
 
-// broadcast tells everyone who waits to look again.
+// broadcast wakes all goroutines that wait for a change.
 func (a *Agent) broadcast() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -144,7 +144,7 @@ func (a *Agent) enter(i *instance, s State) {
 	a.broadcast()
 }
 
-// Address is where an engine answers, and the API key that it wants.
+// Address is the URL at which an engine answers, and the API key that it wants.
 type Address struct{ URL, Key string }
 
 // Acquire waits until the engine of an admitted request answers.

@@ -100,8 +100,8 @@ func (m *machine) log() []string {
 	return slices.Clone(m.told)
 }
 
-// Engines make room for each other within the GPU's memory: the least recently used goes, its memory is free before the next one
-// starts, and no one with a request goes.
+// Engines make room for each other within the GPU's memory. The least recently used engine goes, and the next one starts when that memory is free.
+// An engine with a request stays.
 func TestMemory(t *testing.T) {
 	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 2}}, nil)
 	m.run(t, 0, 0)
@@ -178,8 +178,8 @@ func TestMemoryIsFreeBeforeAStart(t *testing.T) {
 	}
 }
 
-// Engines that may sleep do so to make room, within the host's memory: then the one that has slept longest is stopped. A request
-// wakes one.
+// Engines that may sleep do so to make room, within the host's memory. If that is full, the engine that has slept longest is stopped. A request
+// wakes a sleeping engine.
 func TestSleep(t *testing.T) {
 	model := agent.Model{Memory: 0.8, Asleep: 0.1, Slots: 1, Sleep: 1, Host: 5}
 	m := newMachine(t, 1, []agent.Model{model, model, model, model}, nil)
@@ -204,11 +204,11 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// Engines that hold more host memory asleep than the file says make each other go by what they hold.
+// If sleeping engines hold more host memory than the file says, the measured size decides how many can sleep.
 func TestMeasuredHostMemory(t *testing.T) {
 	model := agent.Model{Memory: 1, Slots: 1, Sleep: 1, Host: 1}
 	m := newMachine(t, 1, []agent.Model{model, model, model}, func(_, fn int, s *stubengine.Stub) { s.Holds = 6 })
-	for _, fn := range []int{0, 1, 2} { // 10 bytes are there: not for two
+	for _, fn := range []int{0, 1, 2} { // 10 bytes are there: too few for two
 		m.run(t, 0, fn)
 	}
 	m.becomes(t, 0, agent.Cold)
@@ -217,7 +217,7 @@ func TestMeasuredHostMemory(t *testing.T) {
 	}
 }
 
-// Memory of the GPU counts as it is measured, if that is more than the configuration says.
+// If the measured GPU memory is more than the configuration says, the measured one counts.
 func TestMeasuredDeviceMemory(t *testing.T) {
 	sleeper := agent.Model{Memory: 0.5, Slots: 1, Sleep: 2}
 	m := newMachine(t, 1, []agent.Model{sleeper, sleeper, sleeper, {Memory: 0.2, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
@@ -263,7 +263,7 @@ func TestMeasuredDeviceMemory(t *testing.T) {
 	}
 }
 
-// An engine that got its place before a sleeper was known to keep so much gets it all the same: the sleeper is stopped.
+// An engine got its place before the agent knew that a sleeper keeps so much. It gets the memory all the same: the sleeper is stopped.
 func TestRoomThatIsTooSmall(t *testing.T) {
 	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1, Sleep: 2}, {Memory: 0.5, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
 		s.Device = func(asleep bool) float64 { return map[bool]float64{true: 0.3}[asleep] }
@@ -279,8 +279,8 @@ func TestRoomThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// An engine that waits for room gets it although the one beside it has turned out too large, and is always asked for: no more requests are admitted
-// there meanwhile.
+// An engine waits for room, and the engine beside it has turned out too large and always has requests. The waiting engine gets the room: no more
+// requests are admitted to the other one meanwhile.
 func TestWaitForALargerEngine(t *testing.T) {
 	weighed, stopped, stopping := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
@@ -324,7 +324,7 @@ func TestWaitForALargerEngine(t *testing.T) {
 	}
 }
 
-// The engine of a model that expects requests is woken before one is admitted, and only in place of engines whose models expect none. A model
+// The engine of a model that expects requests is woken before one is admitted. Only engines whose models expect none make room for it. A model
 // whose weights are not in host memory stays as it is.
 func TestPrefetch(t *testing.T) {
 	sleeper := agent.Model{Memory: 0.5, Slots: 1, Sleep: 1, Host: 5}
@@ -350,7 +350,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// An engine that wakes for nobody any more goes to sleep again: it is not stopped.
+// An engine wakes, and its request has gone meanwhile. It goes to sleep again: it is not stopped.
 func TestPrefetchInVain(t *testing.T) {
 	waking, release := make(chan struct{}), make(chan struct{})
 	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1, Sleep: 1, Host: 5}}, func(_, fn int, s *stubengine.Stub) {
@@ -381,8 +381,8 @@ func TestPrefetchInVain(t *testing.T) {
 	}
 }
 
-// A model that does not start on one GPU costs the requests that were admitted there, and goes on elsewhere. If it fails
-// everywhere, requests fail at once.
+// If a model does not start on one GPU, the requests that were admitted there fail, and the model goes on elsewhere. If it fails everywhere, its
+// requests fail at once.
 func TestFailedStart(t *testing.T) {
 	broken := map[int]bool{0: true}
 	m := newMachine(t, 2, []agent.Model{{Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}}, func(gpu, fn int, s *stubengine.Stub) {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Meter asks nvidia-smi for the memory of a GPU that processes have: contexts, code and what a sleeping engine keeps included.
+// Meter asks nvidia-smi for the GPU memory of processes. Contexts, code and the memory that a sleeping engine keeps are included.
 type Meter struct {
 	path, gpu string
 }
 
-// NewMeter makes a Meter of a GPU, which is named as for CUDA_VISIBLE_DEVICES in the order of the PCI bus. It fails if the machine has no nvidia-smi.
+// NewMeter makes a Meter of a GPU. gpu is as in CUDA_VISIBLE_DEVICES, in the order of the PCI bus. It fails if the machine has no nvidia-smi.
 func NewMeter(gpu string) (*Meter, error) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -24,11 +24,11 @@ func NewMeter(gpu string) (*Meter, error) {
 	return &Meter{path, gpu}, nil
 }
 
-// meterLimit bounds a question. A driver that has no process loads itself first.
+// meterLimit bounds one call of nvidia-smi. If no process uses the driver, the driver loads first.
 const meterLimit = 10 * time.Second
 
-// Share returns the share of the GPU's memory that some processes have together. It fails if nvidia-smi shows none of them: it does not see the
-// processes of a container from within another one.
+// Share returns the share of the GPU's memory that some processes have together. It fails if nvidia-smi shows none of them. Within a container,
+// nvidia-smi does not show the processes of other containers.
 func (m *Meter) Share(ctx context.Context, pids []int) (float64, error) {
 	total, err := m.ask(ctx, "--query-gpu=memory.total")
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *Meter) ask(ctx context.Context, question string) (string, error) {
 	return string(out), nil
 }
 
-// share reads the answers: MiB of the GPU, and lines "PID, MiB".
+// share reads the answers: the GPU's memory in MiB, and lines "PID, MiB".
 func share(total, apps string, pids []int) (float64, error) {
 	all, err := strconv.ParseFloat(strings.TrimSpace(total), 64)
 	if err != nil || !(all > 0) {

@@ -5,6 +5,6 @@
 // addresses of engines that answer ([Agent.Acquire]), and the view of the machine that policies look at (schedule.Cluster), made of
 // measurements. An engine is one process on one GPU ([Process]) or anything else that is an [Engine].
 //
-// What can fail: an engine that does not start, dies, or does not answer ([EngineError]). That costs the requests that were admitted
-// to it; no others notice.
+// Fails: an engine that does not start, dies, or does not answer ([EngineError]). Then only the requests that were admitted to it
+// fail.
 package agent

@@ -9,9 +9,9 @@ import (
 type Engine interface {
 	// Start returns when the engine answers requests. If it fails, or if ctx ends before, no process of the engine is left.
 	Start(ctx context.Context) error
-	// URL is where a started engine answers.
+	// URL returns the address of a started engine.
 	URL() string
-	// Key is the API key that it wants, or "".
+	// Key returns the API key that the engine wants, or "".
 	Key() string
 	// Healthy returns an error if the engine does not answer.
 	Healthy(ctx context.Context) error
@@ -19,18 +19,18 @@ type Engine interface {
 	Sleep(ctx context.Context, level int) error
 	// Wake undoes Sleep.
 	Wake(ctx context.Context) error
-	// HostMemory is what the engine holds of the host's memory in bytes, or 0 if that is unknown.
+	// HostMemory returns the host memory of the engine in bytes, or 0 if that is unknown.
 	HostMemory() int64
-	// DeviceMemory is the share of its GPU's memory that the engine has, its context included, or 0 if that is unknown.
+	// DeviceMemory returns the engine's share of its GPU's memory, its context included, or 0 if that is unknown.
 	DeviceMemory(ctx context.Context) float64
 	// Stop ends the engine. When it returns, no process of it is left.
 	Stop()
-	// Ended is closed when the engine has ended. Err then says why.
+	// Ended is closed when the engine has ended. Err then returns the reason.
 	Ended() <-chan struct{}
 	Err() error
 }
 
-// State is that of a model on a GPU.
+// State is the state of a model on a GPU.
 type State string
 
 // The states. An engine has a process in all but Cold and Failed.
@@ -46,7 +46,7 @@ const (
 	Failed   State = "failed"
 )
 
-// States lists them.
+// States lists all states.
 func States() []State {
 	return []State{Cold, Starting, Awake, Dozing, Asleep1, Asleep2, Waking, Evicted, Failed}
 }

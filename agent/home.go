@@ -13,9 +13,9 @@ import (
 	"medusa/internal/contract"
 )
 
-// Home is the folder of a server's state. Every process of its engines has the folder's path in its environment, whatever becomes of
-// their parents. So the next server with this folder finds engines that were left although guards and the kernel end them
-// with their server, and files of process IDs could name other processes by then.
+// Home is the folder of a server's state. Every process of its engines has the folder's path in its environment, and keeps it if its
+// parents end. So the next server with this folder finds engines that are left. Guards and the kernel end engines with their server,
+// but some may remain. A file of process IDs would not do: an ID may belong to another process by then.
 type Home struct {
 	path string
 	lock *os.File
@@ -58,7 +58,7 @@ func OpenHome(path string) (h *Home, left int, err error) {
 	}
 }
 
-// Environ is the variable that engines have.
+// Environ returns the environment variable that engines have.
 func (h *Home) Environ() string { return contract.EnvServe + "=" + h.path }
 
 // Close gives the folder to the next server.
@@ -75,7 +75,7 @@ func (h *Home) kill() (found []int, err error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// The descriptor is the process's, whoever gets its ID later.
+		// The descriptor stays this process's if another process gets its ID later.
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			continue

@@ -10,7 +10,8 @@ import (
 	"medusa/agent"
 )
 
-// Processes with the folder in their environment end when the next server opens it. Others, and those of another folder, go on.
+// Processes with the folder in their environment end when the next server opens it. Other processes, and those of another
+// folder, go on.
 func TestHomeEndsWhatIsLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	h, left, err := agent.OpenHome(dir)

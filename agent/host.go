@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HostMemory implements [Engine]: the proportional set size of the processes of the command. Pages that processes share count once. It is
+// HostMemory implements [Engine]: the proportional set size of the processes of the command, so pages that processes share count once. It is
 // unknown if no process of the command listens, as with a container. Memory that a driver maps into a process may be missing.
 func (p *Process) HostMemory() int64 {
 	sum := int64(0)
@@ -19,7 +19,7 @@ func (p *Process) HostMemory() int64 {
 	return sum
 }
 
-// DeviceMemory implements [Engine], as far as nvidia-smi tells.
+// DeviceMemory implements [Engine], if nvidia-smi shows the memory.
 func (p *Process) DeviceMemory(ctx context.Context) float64 {
 	if p.meter == nil {
 		return 0
@@ -31,7 +31,8 @@ func (p *Process) DeviceMemory(ctx context.Context) float64 {
 	return share
 }
 
-// processes lists those of the command that listens at the port; none if no process of a command does, as with a container, or if it has ended.
+// processes lists the processes of the command that listens at the port. It lists none if no process of a command listens, as with a container,
+// or if the command has ended.
 func (p *Process) processes() []int {
 	select {
 	case <-p.ended:

@@ -9,9 +9,9 @@ import (
 	"medusa/schedule"
 )
 
-// keep makes sure that somebody brings i to the state that it is to have.
+// keep makes sure that a keeper brings i to its wanted state.
 func (a *Agent) keep(i *instance) {
-	// A start that nobody waits for any more ends early, and its engine with it. One that wakes goes to sleep again.
+	// A start that no request waits for any more ends early, and its engine with it. If the engine was waking, it goes to sleep again.
 	// mutant: engines that wake for nobody
 	if i.hurry != nil && !i.wanted && (i.state == Starting || i.level == 0) {
 		i.hurry()
@@ -34,7 +34,7 @@ func (a *Agent) keeper(i *instance) {
 		}
 		// mutant: memory that is still in use
 		if i.wanted && !a.room(i) {
-			// An engine may turn out to have more than was known when i got its place.
+			// An engine may turn out to have more memory than was known when i got its place.
 			// mutant: room that turns out too small
 			a.makeRoom(i, func(int) bool { return false }, func(schedule.Resident) bool { return true })
 			a.wait()
@@ -47,7 +47,7 @@ func (a *Agent) keeper(i *instance) {
 	}
 }
 
-// wait lets others work until something changes.
+// wait gives the lock to others until something changes.
 func (a *Agent) wait() {
 	changed := a.changed
 	a.mu.Unlock()
@@ -60,7 +60,7 @@ func (a *Agent) room(i *instance) bool {
 	return a.taken(i.gpu)-i.held+a.awake(i.fn) <= 1+slack
 }
 
-// step returns the next step of i towards the state that it is to have; nil if it has it.
+// step returns the next step of i towards its wanted state; nil if it has that state.
 func (a *Agent) step(i *instance) func(*instance) {
 	switch i.state {
 	case Cold, Failed:
@@ -86,7 +86,7 @@ func (a *Agent) step(i *instance) func(*instance) {
 	return nil
 }
 
-// errUnwanted ends a start that nobody waits for any more.
+// errUnwanted ends a start that no request waits for any more.
 var errUnwanted = errors.New("nobody waits for it any more")
 
 // attempt calls an engine without the lock, within the model's limit. It ends early if i is not wanted any more.
@@ -146,7 +146,7 @@ func (a *Agent) weigh(i *instance) {
 // weighLimit bounds the time in which an engine is measured: it cannot be put away meanwhile.
 const weighLimit = 20 * time.Second
 
-// notable is a share of a GPU's memory by which an engine has to exceed what is known for a warning.
+// notable is the share of a GPU's memory by which an engine has to exceed the known share for a warning.
 const notable = 0.01
 
 func (a *Agent) sleep(i *instance) {
@@ -197,7 +197,7 @@ func (a *Agent) stop(i *instance) {
 	a.enter(i, Cold)
 }
 
-// end stops the engine of i. It is nobody's engine before it has ended, so that its end is no failure.
+// end stops the engine of i. i forgets the engine first, so that its end does not count as a failure.
 func (a *Agent) end(i *instance) {
 	e := i.engine
 	i.engine = nil
@@ -217,8 +217,8 @@ func (a *Agent) fail(i *instance, cause error) {
 	a.failed(i, cause)
 }
 
-// failed is the end of an instance whose engine is gone. Its requests get the cause. No engine is started before Retry has passed, and
-// then only for another request.
+// failed enters the state Failed after the engine of an instance is gone. Its requests get the cause. No engine is started before Retry has passed,
+// and then only for another request.
 func (a *Agent) failed(i *instance, cause error) {
 	i.failure, i.wanted, i.level = cause, false, 0
 	i.retry = a.config.Clock() + a.config.Retry.Seconds()
@@ -226,7 +226,7 @@ func (a *Agent) failed(i *instance, cause error) {
 	a.config.Warn("%v", &EngineError{a.config.Models[i.fn].Name, i.gpu, cause})
 }
 
-// Doubt looks at the engine of a request that it has not answered, and reports whether it is healthy. If it is not, it has ended when Doubt returns.
+// Doubt checks the health of an engine that has not answered a request. If the engine is not healthy, it has ended when Doubt returns.
 func (a *Agent) Doubt(d schedule.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -250,7 +250,7 @@ func (a *Agent) Doubt(d schedule.Decision) bool {
 	return well
 }
 
-// unanswered is how often in a row an engine may fail to answer before it is ended.
+// unanswered is the number of health checks in a row that an engine may miss before it is ended.
 const unanswered = 2
 
 // watch notices that an engine has ended or does not answer any more.

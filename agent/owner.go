@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// socket is one that takes connections to a port of 127.0.0.1.
+// socket is a socket that takes connections to a port of 127.0.0.1.
 type socket struct {
-	link string // as descriptors of it have it in /proc
+	link string // target of the links to it in /proc/PID/fd
 	user int
 }
 
-// listeners finds them.
+// listeners finds the sockets that listen at a port.
 func listeners(port string) (list []socket) {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
@@ -32,8 +32,8 @@ func listeners(port string) (list []socket) {
 	return list
 }
 
-// owned reports whether processes that this one started, and no others, take connections. A port is free from its choice until the engine
-// listens, so any program may take it and answer in the engine's place.
+// owned reports whether only processes that this one started take connections. The port is free from its choice until the engine listens, so any
+// program may take it and answer in place of the engine.
 func owned(list []socket) bool {
 	found := map[string]bool{}
 	for _, pid := range family(children(), os.Getpid()) {
@@ -52,8 +52,8 @@ func owned(list []socket) bool {
 	return len(list) > 0
 }
 
-// trusted reports whether no other user takes connections but root. A container's port may have no socket here: then the kernel
-// passes connections on, as root told it to.
+// trusted reports whether no user other than user and root takes connections. With a container, there may be no socket at the port: then the
+// kernel forwards connections as root has configured it.
 func trusted(list []socket, user int) bool {
 	for _, s := range list {
 		// mutant: ports of other users
@@ -64,7 +64,7 @@ func trusted(list []socket, user int) bool {
 	return true
 }
 
-// addresses are those of sockets that get connections to 127.0.0.1, as /proc has them.
+// addresses are the local addresses, as /proc has them, of sockets that get connections to 127.0.0.1.
 var addresses = map[string]bool{
 	"00000000": true, "0100007F": true,
 	strings.Repeat("0", 32): true, "0000000000000000FFFF00000100007F": true,
@@ -83,7 +83,7 @@ func listener(line string, port uint16) (s socket, ok bool) {
 	return socket{"socket:[" + f[9] + "]", user}, err == nil && bad == nil && uint16(n) == port && addresses[address]
 }
 
-// family lists all processes that a process started, of the machine's. An engine's guard adopts those whose parents have ended, so none is missed.
+// family lists all descendants of a process. An engine's guard adopts those whose parents have ended, so none is missed.
 func family(of map[int][]int, root int) []int {
 	all := slices.Clone(of[root])
 	for i := 0; i < len(all); i++ {
@@ -105,7 +105,7 @@ func children() map[int][]int {
 			continue
 		}
 		data, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "stat")) // it may have ended
-		// The name before the last parenthesis may hold anything.
+		// The name may hold any bytes, so the fields are read after its last parenthesis.
 		f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 		if len(f) < 2 {
 			continue

@@ -7,10 +7,10 @@ import (
 	"medusa/schedule"
 )
 
-// slack takes up the rounding of sums of shares.
+// slack tolerates the rounding of sums of shares.
 const slack = 1e-9
 
-// fits reports whether a GPU has room for a model if everything that may go there goes.
+// fits reports whether a GPU has room for a model if each engine goes that may go.
 func (a *Agent) fits(gpu, fn int) bool {
 	need := a.awake(fn)
 	for _, i := range a.at[gpu] {
@@ -21,7 +21,8 @@ func (a *Agent) fits(gpu, fn int) bool {
 	return need <= 1+slack
 }
 
-// Admit gives a decided request its place: it decides who goes, and has the engine started or woken. Acquire waits for that.
+// Admit gives a decided request its place: it chooses the engines that make room, and has the engine started or woken. Acquire waits for the
+// engine.
 func (a *Agent) Admit(d schedule.Decision, active func(fn int) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,8 +39,8 @@ func (a *Agent) Admit(d schedule.Decision, active func(fn int) bool) {
 	a.keep(i)
 }
 
-// Prefetch wakes an engine of a model whose weights are in host memory, for requests that cannot run yet (MQFQ §4.3). No engine of an active
-// model goes for it. Nothing is done if the model has an engine that is awake or on its way.
+// Prefetch wakes an engine of a model whose weights are in host memory, for requests that cannot run yet (MQFQ §4.3). No engine of an active model
+// makes room for it. If the model has an engine that is awake or waking, Prefetch does not wake another one.
 func (a *Agent) Prefetch(fn int, active func(fn int) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +68,7 @@ func (a *Agent) Prefetch(fn int, active func(fn int) bool) {
 	a.keep(best)
 }
 
-// spare reports whether i has room once those idle engines are away that may go. Engines that sleep stay.
+// spare reports whether i has room once all idle engines that may go are away. Engines that sleep stay.
 func (a *Agent) spare(i *instance, mayGo func(schedule.Resident) bool) bool {
 	need := a.promised(i.gpu) + a.awake(i.fn) - a.asleep(i.fn)
 	for _, r := range a.idle(i) {
@@ -82,8 +83,8 @@ func (a *Agent) spare(i *instance, mayGo func(schedule.Resident) bool) bool {
 	return need <= 1+slack
 }
 
-// crowded reports whether another engine waits for room on i's GPU that only i's may leave: engines there have turned out larger than was known
-// when it got its place. Requests to them have to end.
+// crowded reports whether another engine on i's GPU waits for room, so that i's engine gets no more requests until it has ended its own. This
+// happens if engines have turned out larger than was known when the other one got its place.
 func (a *Agent) crowded(i *instance) bool {
 	for _, w := range a.at[i.gpu] {
 		// mutant: engines that wait for larger ones
@@ -94,7 +95,7 @@ func (a *Agent) crowded(i *instance) bool {
 	return false
 }
 
-// makeRoom puts engines away until i can have its memory, of those that may go.
+// makeRoom puts engines away until i can have its memory. mayGo decides which idle engines may go.
 func (a *Agent) makeRoom(i *instance, active func(fn int) bool, mayGo func(schedule.Resident) bool) {
 	for a.promised(i.gpu) > 1+slack {
 		idle := slices.DeleteFunc(a.idle(i), func(r schedule.Resident) bool { return !mayGo(r) })
@@ -133,7 +134,7 @@ func (a *Agent) keeps(i *instance) bool {
 	return true
 }
 
-// promised is the share of a GPU's memory that is taken once all that goes has gone and all that comes has come.
+// promised is the share of a GPU's memory that is taken once all planned stops, sleeps, starts and wake-ups are done.
 func (a *Agent) promised(gpu int) float64 {
 	sum := 0.0
 	for _, i := range a.at[gpu] {
@@ -147,8 +148,8 @@ func (a *Agent) promised(gpu int) float64 {
 	return sum
 }
 
-// awake and asleep are the shares of a GPU's memory that an engine of a model has. An engine may grow to what the configuration says, so the larger
-// of that and what was measured counts.
+// awake and asleep are the shares of a GPU's memory that an engine of a model has. An engine may grow to the configured share, so the larger of the
+// configured and the measured one counts.
 func (a *Agent) awake(fn int) float64 {
 	// mutant: measured memory of engines that are awake
 	return max(a.config.Models[fn].Memory, a.measured[fn].awake)
@@ -168,7 +169,7 @@ func (a *Agent) taken(gpu int) float64 {
 	return sum
 }
 
-// idle lists the engines on i's GPU that could go.
+// idle lists the engines on i's GPU that may go.
 func (a *Agent) idle(i *instance) (list []schedule.Resident) {
 	for _, v := range a.at[i.gpu] {
 		if v == i || !v.wanted || len(v.began) > 0 || a.keeps(v) {
@@ -192,7 +193,7 @@ func (a *Agent) heavy(fn int) bool {
 	return a.measured[fn].wake.or(a.config.Models[fn].Wake) > a.service(fn)
 }
 
-// makeHostRoom keeps the sleepers at level 1 within the host's memory. If v alone is too large, it is stopped instead.
+// makeHostRoom keeps the sleepers at level 1 within the host's memory. If v is too large even alone, it is stopped instead.
 func (a *Agent) makeHostRoom(v *instance) {
 	for {
 		sum := int64(0)
@@ -215,8 +216,8 @@ func (a *Agent) makeHostRoom(v *instance) {
 	}
 }
 
-// host is the host memory of a model's engine that sleeps at level 1. A driver's own memory may be missing in what was measured, so the
-// larger one counts.
+// host is the host memory of a model's engine that sleeps at level 1. The measured size may lack the driver's own memory, so the larger of the
+// configured and the measured one counts.
 func (a *Agent) host(fn int) int64 {
 	// mutant: measured host memory
 	return max(a.config.Models[fn].Host, a.measured[fn].host)

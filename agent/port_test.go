@@ -2,7 +2,8 @@ package agent
 
 import "testing"
 
-// No two engines get the same port, although a port is free until its engine listens. The system repeats itself among so many.
+// No two engines get the same port, although a port is free until its engine listens. With this many, the system offers some
+// ports again.
 func TestPortsDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 2000 {

@@ -20,25 +20,26 @@ import (
 	"medusa/interpose"
 )
 
-// Process is an engine that is a command with an HTTP port. All of its processes end with this one, however it ends.
+// Process is an engine that is a command with an HTTP port. All of its processes end when this one ends, also if it is killed.
 type Process struct {
 	name   string // of the model
 	key    string // "": the engine wants none
 	argv   []string
 	env    []string
-	meter  *Meter // nil: what it has of the GPU is unknown
+	meter  *Meter // nil: the engine's GPU memory is unknown
 	output io.Writer
 
 	url    string
-	guard  int // the child of this process that has the command; 0: not known. Only who puts the engine to sleep or measures it looks
+	guard  int // the child of this process that has the command; 0: not known. It is looked up when the engine is put to sleep or measured
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
 	last   *tail
 }
 
-// NewProcess makes an engine of a model that argv starts with the environment env. In both, {port} stands for the port on which it is to
-// listen at 127.0.0.1, and {key} for an API key that requests to it will have. meter measures its GPU, if it is not nil. output receives all that it prints.
+// NewProcess makes an engine of a model that argv starts with the environment env. In both, {port} stands for the port of 127.0.0.1 at which the
+// engine has to listen, and {key} for the API key that requests to it will have. meter measures its GPU, if it is not nil. output receives all that
+// it prints.
 func NewProcess(name string, argv, env []string, meter *Meter, output io.Writer) *Process {
 	p := &Process{name: name, argv: argv, env: env, meter: meter, output: output, ended: make(chan struct{}), last: &tail{}}
 	if slices.ContainsFunc(slices.Concat(argv, env), func(s string) bool { return strings.Contains(s, "{key}") }) {
@@ -47,7 +48,7 @@ func NewProcess(name string, argv, env []string, meter *Meter, output io.Writer)
 	return p
 }
 
-// look is the time between two looks at an engine that starts.
+// look is the time between two health checks of an engine that starts.
 const look = 20 * time.Millisecond
 
 // Start implements [Engine].
@@ -109,15 +110,15 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 }
 
-// taken are the ports of engines that have not ended. An engine listens some time after it got its port: meanwhile another one must
-// not get it, or one would answer for the other.
+// taken are the ports of engines that have not ended. An engine listens some time after it got its port. Meanwhile no other engine may get the port,
+// or one would answer for the other.
 var taken struct {
 	mu    sync.Mutex
 	ports map[string]bool
 }
 
-// takePort returns a port that was free a moment ago, and that no other engine has. If another program takes it first, the engine
-// does not get ready.
+// takePort returns a port that was free a moment ago, and that no other engine has. If another program takes it first, the engine does not become
+// ready.
 func takePort() (string, error) {
 	taken.mu.Lock()
 	defer taken.mu.Unlock()
@@ -148,7 +149,7 @@ func givePort(port string) {
 	delete(taken.ports, port)
 }
 
-// ended describes the end of a process by its exit code and its last lines.
+// ended describes the end of a process by its exit code and its last line.
 func ended(err error, last *tail) error {
 	if err == nil {
 		err = errors.New("exit status 0")
@@ -159,13 +160,13 @@ func ended(err error, last *tail) error {
 	return err
 }
 
-// known reports whether it is this engine that answers: a process of the command listens, or who listens has the key. A container's
-// processes are no children of the command that starts it.
+// known reports whether the answers come from this engine: a process of the command listens, or the listener has the key. The processes of a
+// container are no children of the command that starts it.
 func (p *Process) known(ctx context.Context, at []socket) bool {
 	return owned(at) || p.key != "" && trusted(at, os.Getuid()) && p.knowsKey(ctx)
 }
 
-// knowsKey reports whether the engine refuses another key, and answers to its own with the model's name.
+// knowsKey reports whether the engine refuses another key, and answers its own key with the model's name.
 func (p *Process) knowsKey(ctx context.Context) bool {
 	const path = "/v1/models"
 	other, err := p.send(ctx, http.MethodGet, path, rand.Text())
@@ -249,7 +250,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 // Err implements [Engine].
 func (p *Process) Err() error { return p.err }
 
-// tail keeps the last lines that a process printed.
+// tail keeps the end of the text that a process printed.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An engine is ready if its own process answers, which may be a grandchild of its command.
+// An engine is ready if its own process answers. That may be a grandchild of its command.
 func TestProcessStarts(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:{port}", ":{port}"} {
 		p := NewProcess("m", []string{"/bin/sh", "-c", os.Args[0] + " & wait"}, append(os.Environ(), listenAt+"="+address), nil, io.Discard)
@@ -76,7 +76,7 @@ func foreign(t *testing.T, file string, answer http.HandlerFunc) *atomic.Int32 {
 	}
 }
 
-// A program that has taken the port of an engine is not the engine, however well it answers.
+// A program that has taken the port of an engine is not the engine, even if it answers health checks.
 func TestForeignProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "port")
 	p := NewProcess("m", []string{"/bin/sh", "-c", "echo {port} > " + file + "; exec sleep 1000"}, os.Environ(), nil, io.Discard)
@@ -98,7 +98,7 @@ func TestForeignProgram(t *testing.T) {
 	}
 }
 
-// An engine behind a wrapper, whose processes are none of the command's, is known by its key: it refuses others, and serves the model.
+// An engine behind a wrapper, whose processes are not the command's, is known by its key: it refuses other keys, and serves the model.
 func TestEngineBehindAWrapper(t *testing.T) {
 	for _, row := range []struct {
 		what   string
@@ -153,7 +153,7 @@ func TestEngineBehindAWrapper(t *testing.T) {
 	}
 }
 
-// Sockets of another user at the port of an engine are a stranger's, whatever answers there. The lines are those of /proc/net/tcp.
+// Sockets of another user at the port of an engine are not trusted. The lines are those of /proc/net/tcp.
 func TestListeners(t *testing.T) {
 	const of = "   0: %s:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %5d        0 4711 1 0000000000000000 100 0 0 10 0"
 	for _, row := range []struct {

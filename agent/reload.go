@@ -14,8 +14,9 @@ func (a *Agent) Vacant(fn int) bool {
 	return true
 }
 
-// Reconfigure changes models and GPUs. Those of before keep their places: models and GPUs may be added at the end, or be leaving, and a
-// vacant model may become another one. fresh are the latter. Engines of the others go on. Clock, Make, Changed and Warn stay as they are.
+// Reconfigure changes models and GPUs. Present ones keep their places: models and GPUs may be added at the end, or be leaving, and a
+// vacant model may become another one. fresh lists the models that took the place of a vacant one. Engines of the others go on. Clock,
+// Make, Changed and Warn stay as they are.
 func (a *Agent) Reconfigure(c Config, fresh []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

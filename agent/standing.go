@@ -1,19 +1,19 @@
 package agent
 
-// Standing is a model on a GPU, for people who look.
+// Standing is the status of a model on a GPU, for display.
 type Standing struct {
 	State    State
 	Since    float64 // when it came into the state, by the agent's clock
 	Requests int     // that were admitted to it
 	Memory   float64 // share of the GPU's memory that it has now
-	Wanted   bool    // it is awake or on its way, and nobody has sent it away
+	Wanted   bool    // it is awake or becomes so, and was not put away since
 	LastUsed float64 // when its last request began or ended
 	Delay    float64 // seconds until it could serve
 	Failure  error   // of a failed one
 	Retry    float64 // when a failed one may start again
 }
 
-// Standing returns how a model stands on a GPU.
+// Standing returns the status of a model on a GPU.
 func (a *Agent) Standing(gpu, fn int) Standing {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -25,13 +25,13 @@ func (a *Agent) Standing(gpu, fn int) Standing {
 	return s
 }
 
-// Endpoint is an engine that answers, asleep or awake.
+// Endpoint is the address of an engine that is asleep or awake.
 type Endpoint struct {
 	GPU, Fn int
 	Address
 }
 
-// Endpoints lists them.
+// Endpoints lists the addresses of all engines that are asleep or awake.
 func (a *Agent) Endpoints() (list []Endpoint) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,10 +45,11 @@ func (a *Agent) Endpoints() (list []Endpoint) {
 	return list
 }
 
-// Estimates are the seconds that a model's start, its wake-up and an answer take: means of what was measured, if anything was.
+// Estimates are the seconds that a model's start, its wake-up and an answer take. They are means of measurements, or
+// configured values if there are none.
 type Estimates struct{ Start, Wake, Service float64 }
 
-// Estimates returns those of a model.
+// Estimates returns the estimates of a model.
 func (a *Agent) Estimates(fn int) Estimates {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,18 +57,18 @@ func (a *Agent) Estimates(fn int) Estimates {
 	return Estimates{measured.start.or(m.Start), measured.wake.or(m.Wake), measured.service.or(m.Service)}
 }
 
-// Obstacle is what keeps a request of a model from a GPU.
+// Obstacle is the reason why a request of a model cannot run on a GPU.
 type Obstacle string
 
 // The obstacles.
 const (
-	Turn   Obstacle = "turn"   // nothing but the policy: others come first
+	Turn   Obstacle = "turn"   // only the policy: others come first
 	Full   Obstacle = "full"   // its engine there has as many requests as it takes
-	Room   Obstacle = "room"   // engines with requests leave too little memory
+	Room   Obstacle = "room"   // engines with requests, and kept ones, leave too little memory
 	Broken Obstacle = "failed" // it has failed there, and may not start again yet
 )
 
-// Obstacle returns what keeps a request of a model from a GPU now.
+// Obstacle returns the reason why a request of a model cannot run on a GPU now.
 func (a *Agent) Obstacle(gpu, fn int) Obstacle {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"medusa/schedule"
 )
 
-// The Agent is the view that policies look at. Its answers are measurements if there are any.
+// The Agent is the view that policies look at. Its answers are measurements if it has any.
 var _ schedule.Cluster = (*Agent)(nil)
 
 // GPUs implements [schedule.Cluster].
@@ -16,8 +16,8 @@ func (a *Agent) GPUs() int {
 	return a.config.GPUs
 }
 
-// Accepts implements [schedule.Cluster]. A model that has failed on a GPU is accepted elsewhere, if it can run there. If it has
-// failed everywhere, it is accepted, so that its requests fail at once instead of waiting.
+// Accepts implements [schedule.Cluster]. If a model has failed on a GPU, it is accepted only elsewhere. If it has failed everywhere, it is
+// accepted, so that its requests fail at once instead of waiting.
 func (a *Agent) Accepts(gpu, fn int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,8 +91,8 @@ func (a *Agent) service(fn int) float64 {
 	return a.measured[fn].service.or(a.config.Models[fn].Service)
 }
 
-// Drain estimates the seconds until a number of waiting requests of a model have begun: the start of an engine if none is wanted, and then
-// its answers, as many at a time as its engines take.
+// Drain estimates the seconds until a number of waiting requests of a model have begun: the delay until its first engine answers, and then its
+// answers, as many at a time as its engines take.
 func (a *Agent) Drain(fn, waiting int) float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,8 +125,8 @@ func (a *Agent) FinishTime(gpu int) float64 {
 	return last
 }
 
-// Traffic implements [schedule.Cluster]: what engines copy over the GPU's host link now. How much a swap disturbs others follows from its measured
-// time, as for eviction.
+// Traffic implements [schedule.Cluster]: the transfers that engines make over the GPU's host link now. Whether a swap is heavy follows from its
+// measured time, as for eviction.
 func (a *Agent) Traffic(gpu int) schedule.Traffic {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,5 +147,5 @@ func (a *Agent) Traffic(gpu int) schedule.Traffic {
 	return most
 }
 
-// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes if it has measured none.
+// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes without measurements.
 func (a *Agent) Utilization(gpu int) float64 { return math.Min(1, 0.5*float64(a.InFlight(gpu))) }

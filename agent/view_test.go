@@ -8,7 +8,7 @@ import (
 	"medusa/schedule"
 )
 
-// The estimate includes the start of an engine if there is none, and uses measured times once there are any.
+// The estimate includes the start of an engine if there is none, and uses measured times if there are any.
 func TestDrain(t *testing.T) {
 	m := newMachine(t, 2, []agent.Model{{Memory: 1, Slots: 2, Start: 7, Service: 3}}, nil)
 	if got := m.Drain(0, 4); got != 7+4*3./2 {
@@ -26,7 +26,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Starts, and sleepers that copy their weights, disturb the GPU behind the same switch; light models less than heavy ones.
+// Starts, and sleepers that copy their weights, disturb the GPU behind the same switch. Light models disturb it less than
+// heavy ones.
 func TestTraffic(t *testing.T) {
 	for _, c := range []struct {
 		name            string

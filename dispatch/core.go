@@ -7,13 +7,13 @@ import (
 	"medusa/schedule"
 )
 
-// Config names a policy for a number of GPUs.
+// Config selects a policy for a number of GPUs.
 type Config struct {
 	Policy string          `json:"policy"`
 	Params schedule.Params `json:"params"`
 	GPUs   int             `json:"gpus"`
 
-	// What a server also knows, for those who read its log. No decision depends on it.
+	// Facts that only a server knows, for readers of its log. No decision depends on them.
 	Models []Model `json:"models,omitempty"`  // by function
 	HostGB float64 `json:"host_gb,omitempty"` // host memory for engines that sleep
 }
@@ -22,7 +22,7 @@ type Config struct {
 // next call, so that the view shows it. Times never fall. One goroutine at a time may use a Core.
 type Core struct {
 	policy  schedule.Policy
-	queues  schedule.Anticipator // nil if the policy anticipates nothing
+	queues  schedule.Anticipator // nil if the policy has no such methods
 	view    schedule.Cluster
 	gone    []bool // GPUs
 	running map[int]schedule.Decision
@@ -44,7 +44,7 @@ func New(c Config, view schedule.Cluster, log *Log) (*Core, error) {
 	return d, nil
 }
 
-// check holds the topology against the number of GPUs, which policies do not know before they decide.
+// check compares the topology with the number of GPUs. Policies do not know that number before they decide.
 func (c *Config) check() error {
 	bad := func(what string) error { return fmt.Errorf("configure policy %s: %s", c.Policy, what) }
 	if c.GPUs < 1 {
@@ -112,7 +112,7 @@ func (d *Core) Lost(now float64, id int) bool {
 	return true
 }
 
-// LoseGPU takes a GPU away: no decision names it until it is back. It returns the requests that ran there, by ID, each of them lost.
+// LoseGPU takes a GPU away: no decision names it until ReturnGPU. The requests that ran there are lost. It returns them by ID.
 func (d *Core) LoseGPU(now float64, gpu int) []schedule.Request {
 	var ran []schedule.Request
 	for _, r := range d.running {
@@ -141,7 +141,7 @@ func (d *Core) leave(now float64, gpu int) {
 	}
 }
 
-// ReturnGPU gives a GPU back that was lost. Of what it had, nothing is known to run.
+// ReturnGPU gives a lost GPU back. No request of this Core runs there.
 func (d *Core) ReturnGPU(now float64, gpu int) {
 	d.log.write(&line{At: now, Back: &gpu})
 	// mutant: a GPU that is back
@@ -154,7 +154,7 @@ func (d *Core) ReturnGPU(now float64, gpu int) {
 	}
 }
 
-// Freed says that a place is free whose request this Core did not decide.
+// Freed reports a free place whose request this Core did not decide.
 func (d *Core) Freed(now float64) {
 	// mutant: places that an earlier configuration leaves
 	if r, ok := d.policy.(schedule.Rounds); ok {
@@ -169,13 +169,13 @@ func (d *Core) Queued() int { return d.policy.Queued() }
 // Running returns the number of requests that were decided, and are neither done nor lost.
 func (d *Core) Running() int { return len(d.running) }
 
-// Active reports whether fn's worker is worth keeping ([schedule.Anticipator]); false if the policy anticipates nothing.
+// Active reports whether fn's worker is worth keeping ([schedule.Anticipator]). It is false if the policy is no Anticipator.
 func (d *Core) Active(now float64, fn int) bool {
 	if d.queues == nil {
 		return false
 	}
 	is := d.queues.Active(now, fn)
-	// The answer is an input, too: a policy may end a function's time of grace when it is asked.
+	// The answer is an input, too: asking a policy may end a function's time of grace.
 	d.log.write(&line{At: now, Active: &activity{fn, is}})
 	return is
 }

@@ -11,7 +11,8 @@ import (
 	"medusa/schedule"
 )
 
-// world is a cluster of GPUs that each run slots requests and hold all functions that they ever ran. Engines die, and GPUs are lost.
+// world is a cluster of GPUs. Each GPU runs slots requests, and holds all functions that it ever ran. Engines die, and GPUs are
+// lost.
 type world struct {
 	gpus, slots int
 	now         float64
@@ -67,7 +68,7 @@ func (w *world) Admit(d schedule.Decision, _ func(int) bool) {
 
 const functions = 5
 
-// draining is the step of a run in which nothing arrives any more.
+// draining is the step of a run after which no request arrives.
 const draining = -1
 
 // drive plays random arrivals, clients that leave, engines that die and a GPU that is lost through a policy. It fails if a request
@@ -104,7 +105,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 	step := func(id int) {
 		w.now += rng.Float64()
 		switch r := rng.Float64(); {
-		case id == draining: // whoever waits is served
+		case id == draining: // requests that wait are served
 		case r < 0.1 && len(waiting) > 0:
 			r := sorted(waiting)[0]
 			if !c.Cancel(w.now, r) || c.Cancel(w.now, r) {
@@ -169,7 +170,7 @@ func sorted[T any](m map[int]T) []T {
 	return out
 }
 
-// Engines that die and a GPU that is lost cost their own requests, in every policy.
+// If engines die or a GPU is lost, only their own requests are lost, in every policy.
 func TestLosses(t *testing.T) {
 	for _, policy := range schedule.Names() {
 		t.Run(policy, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// The log of a run leads to the same decisions again. A log in which one decision is another is refused at its line.
+// The log of a run leads to the same decisions again. If one decision in a log is changed, the log is refused at its line.
 func TestReplay(t *testing.T) {
 	for _, policy := range schedule.Names() {
 		t.Run(policy, func(t *testing.T) {
@@ -260,7 +261,7 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Decisions go on without a log that cannot be written; its owner learns of it.
+// If a log cannot be written, decisions go on, and its owner learns of the error.
 func TestLogFails(t *testing.T) {
 	log := NewLog(&failing{10_000})
 	drive(t, "mqfq", 1, log)

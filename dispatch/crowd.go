@@ -10,24 +10,24 @@ import (
 // Ask is the request of a client.
 type Ask struct {
 	Fn       int
-	Flow     string  // requests of a function with the same flow share its turns with other flows; empty is a flow, too
-	Deadline float64 // seconds from its arrival; 0: that of its function
+	Flow     string  // requests of a function with the same flow share its turns with other flows; "" is a flow, too
+	Deadline float64 // seconds from its arrival; 0: the function's deadline
 	Only     []int   // GPUs on which it may run; nil: all
 }
 
-// crowd are the requests of a function that wait. A policy has a ticket for each of them, and decides when a ticket is called. The
-// crowd decides who answers: a flow that was served least (start-time fair queueing, each request counts alike), and among these
-// the request whose deadline comes first. Without flows and deadlines that is the oldest. Only those answer who may run on the GPU that
-// was decided.
+// crowd holds the waiting requests of one function. A policy has a ticket for each of them, and decides when a ticket is called. The
+// crowd chooses the request that answers, among those that may run on the decided GPU. It takes the flow that was served least
+// (start-time fair queueing; each request counts alike), and within it the request with the earliest deadline. Without flows and
+// deadlines that is the oldest.
 type crowd struct {
 	waiting []*waiter // in order of arrival
 	tickets []int     // IDs of requests in the policy, in order
 	now     float64   // virtual time: the start of the last request
 	next    map[string]float64
-	bound   int // of those that wait, who may not run on all GPUs
+	bound   int // number of waiting requests that may not run on all GPUs
 }
 
-// waiter is a request that waits.
+// waiter is a waiting request.
 type waiter struct {
 	Ask
 	arrived float64
@@ -37,7 +37,7 @@ type waiter struct {
 // may reports whether a request may run on a GPU.
 func (a *Ask) may(gpu int) bool { return a.Only == nil || slices.Contains(a.Only, gpu) }
 
-// due is the time of the deadline. Those without one come after those with one.
+// due is the time of the deadline. A request without a deadline comes after those with one.
 func (w *waiter) due() float64 {
 	if w.Deadline == 0 {
 		return math.Inf(1)
@@ -45,7 +45,7 @@ func (w *waiter) due() float64 {
 	return w.arrived + w.Deadline
 }
 
-// maxFlows bounds the flows of a function that are told apart. Clients choose the names.
+// maxFlows bounds the number of flows of a function. Clients choose the names; requests of further flows go to the flow "".
 const maxFlows = 1024
 
 func (c *crowd) join(ticket int, w *waiter) {
@@ -58,7 +58,7 @@ func (c *crowd) join(ticket int, w *waiter) {
 	}
 }
 
-// call takes out the request that answers to a ticket on a GPU. There is one: see permitted.
+// call removes and returns the request that answers a ticket on a GPU. There always is one: see permitted.
 func (c *crowd) call(ticket, gpu int) *waiter {
 	best, start := -1, math.Inf(1)
 	for i, w := range c.waiting {
@@ -66,7 +66,7 @@ func (c *crowd) call(ticket, gpu int) *waiter {
 		if !w.may(gpu) {
 			continue
 		}
-		// A flow that was away has no credit.
+		// A flow gets no credit for the time in which it had no request.
 		s := math.Max(c.next[w.Flow], c.now)
 		// mutant: fairness between flows
 		if best < 0 || s < start || s == start && w.due() < c.waiting[best].due() {
@@ -86,7 +86,7 @@ func (c *crowd) call(ticket, gpu int) *waiter {
 	return w
 }
 
-// leave takes out a request, and returns the ticket that is free by that: the last. It reports whether the request was waiting.
+// leave removes a request, and returns the ticket that becomes free: the last one. It reports whether the request was waiting.
 func (c *crowd) leave(w *waiter) (ticket int, was bool) {
 	i := slices.Index(c.waiting, w)
 	if i < 0 {
@@ -106,7 +106,7 @@ func (c *crowd) remove(i int) {
 	c.waiting = slices.Delete(c.waiting, i, i+1)
 }
 
-// permitted is a view in which a GPU takes a function's requests only if one of those that wait may run there.
+// permitted is a view in which a GPU takes a function's requests only if one of the waiting ones may run there.
 type permitted struct {
 	schedule.Cluster
 	crowds map[int]*crowd

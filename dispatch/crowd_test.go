@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// calls lets requests join a crowd, and returns how it calls them.
+// calls adds requests to a crowd, and returns the order in which it calls them.
 func calls(asks ...Ask) (order []int) {
 	c := &crowd{next: map[string]float64{}}
 	all := make([]*waiter, len(asks))
@@ -21,7 +21,7 @@ func calls(asks ...Ask) (order []int) {
 	return order
 }
 
-// The oldest comes first, unless flows or deadlines say otherwise: flows by turns, and the earliest deadline within a flow.
+// Without flows and deadlines, the oldest request comes first. Flows take turns, and within a flow the earliest deadline comes first.
 func TestCrowd(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -39,7 +39,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// A flow that comes back has no credit for its absence, and none has a debt that grows by what it alone was served.
+// A flow that comes back has no credit for its absence. The debt of a flow does not grow while it alone is served.
 func TestFlowThatWasAway(t *testing.T) {
 	c := &crowd{next: map[string]float64{}}
 	id := 0
@@ -68,7 +68,7 @@ func TestFlowThatWasAway(t *testing.T) {
 	}
 }
 
-// Clients that invent flows cost bounded memory, and cannot keep another flow waiting for ever.
+// Clients that invent flows take bounded memory, and cannot hold up another flow for ever.
 func TestInventedFlows(t *testing.T) {
 	c := &crowd{next: map[string]float64{}}
 	id := 0
@@ -92,14 +92,14 @@ func TestInventedFlows(t *testing.T) {
 	}
 }
 
-// However requests come, leave and are called, there is a ticket for each, and each is called once. While one request of a flow waits,
-// no other flow is served more than twice.
+// For any order of arrivals, departures and calls, there is a ticket for each request, and each is called once. While one request of a
+// flow waits, no other flow is served more than twice.
 func TestCrowdAtRandom(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := &crowd{next: map[string]float64{}}
 		var in []*waiter
-		passed := map[string]int{} // by two flows: how often the one was served while one request of the other waited
+		passed := map[string]int{} // by two flows: how often one was served while one request of the other waited
 		drop := func(w *waiter) {
 			in = slices.DeleteFunc(in, func(x *waiter) bool { return x == w })
 			for flow := range 4 {

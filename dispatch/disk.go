@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// ErrBehind says that a disk is slower than the decisions.
+// ErrBehind means that the disk is slower than the decisions.
 var ErrBehind = errors.New("the disk is too slow")
 
-// Disk writes a log without making decisions wait: a goroutine writes the lines in order. If that fails, or if too many wait, the log ends,
-// so that it has no gap.
+// Disk writes a log without making decisions wait: a goroutine writes the lines in order. If a write fails, or if too many pieces wait, the
+// log ends, so that it has no gap.
 type Disk struct {
 	pieces chan []byte
 	done   chan struct{}

@@ -20,8 +20,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// A disk that does not write holds up no decision, and takes bounded memory. The log ends before the first decision that is missing, and the
-// lines before it replay.
+// If a disk does not write, decisions go on, and the log takes bounded memory. The log ends before the first decision that is missing, and
+// the lines before it replay.
 func TestDiskThatIsStuck(t *testing.T) {
 	var out stuck
 	out.release = make(chan struct{})
@@ -95,7 +95,7 @@ func (c told) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A log whose server was killed may end within a line. The lines before it replay.
+// If a server was killed, its log may end within a line. The lines before it replay.
 func TestReplayOfACutLog(t *testing.T) {
 	var data bytes.Buffer
 	log := NewLog(&data)

@@ -10,7 +10,7 @@ import (
 	"medusa/schedule"
 )
 
-// formatVersion is that of logs.
+// formatVersion is the version of the log format.
 // Version 2 has models and engines.
 const formatVersion = 2
 
@@ -41,7 +41,7 @@ type canceled struct {
 	Waiting bool `json:"waiting"`
 }
 
-// next is one decision, or that there was none. Seen are the view's answers that are new since the line before.
+// next is the answer of one call: a decision, or none. Seen are the view's answers that have changed since the line before.
 type next struct {
 	Seen    []string `json:"seen,omitempty"`
 	Decided *decided `json:"decided,omitempty"`
@@ -66,7 +66,8 @@ type lost struct {
 	GPU int `json:"gpu"`
 }
 
-// entered is a state into which a model's engine on a GPU has come. It is no call: its time may lie before that of the line above.
+// entered is the state that a model's engine on a GPU has entered. It is no call: its time may lie before the time of the line
+// above.
 type entered struct {
 	GPU   int    `json:"gpu"`
 	Fn    int    `json:"fn"`
@@ -78,7 +79,7 @@ type activity struct {
 	Is bool `json:"is"`
 }
 
-// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log has no lines.
+// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log writes no lines.
 type Log struct {
 	seen *recorder // of the Core that writes
 
@@ -114,7 +115,7 @@ func (l *Log) Flush() {
 	}
 }
 
-// begin starts a run, and returns the view that the policy is to look at.
+// begin starts a run, and returns the view for the policy.
 func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
 	if l == nil {
 		return view
@@ -124,7 +125,7 @@ func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
 	return l.seen
 }
 
-// Engine notes that a model's engine on a GPU has come into a state.
+// Engine records that a model's engine on a GPU has entered a state.
 func (l *Log) Engine(now float64, gpu, fn int, state string) {
 	l.write(&line{At: now, Engine: &entered{gpu, fn, state}})
 }

@@ -2,7 +2,7 @@ package dispatch
 
 import "fmt"
 
-// Model is what a server's log says of a function's model. Memory is a share of a GPU's.
+// Model is the description of a function's model in a server's log. Memory is a share of a GPU's memory.
 type Model struct {
 	Name     string  `json:"name"`
 	Memory   float64 `json:"memory"`
@@ -17,8 +17,8 @@ type Model struct {
 	Service  float64 `json:"service"`
 }
 
-// CheckKept demands that each model has room on some GPU wherever the engines of the other kept models lie. If it had none anywhere, they
-// would take more than what it leaves of each GPU.
+// CheckKept demands that each model has room on some GPU, on whichever GPUs the engines of the other kept models lie. A model has no room
+// on any GPU only if they take more than the rest that it leaves of each GPU.
 func CheckKept(models []Model, gpus int) error {
 	kept := 0.0
 	for _, m := range models {

@@ -15,7 +15,7 @@ type Machines interface {
 	// block, and must not call the Queue. active reports whether a function's worker is worth keeping ([schedule.Anticipator]); it
 	// may be called during Admit and Prefetch only.
 	Admit(d schedule.Decision, active func(fn int) bool)
-	// Prefetch says that requests of a function are expected which cannot run yet. It is called as Admit is.
+	// Prefetch announces requests of a function that cannot run yet. It is called as Admit is.
 	Prefetch(fn int, active func(fn int) bool)
 }
 
@@ -32,7 +32,7 @@ type Queue struct {
 	crowds   map[int]*crowd // by function
 }
 
-// verdict is a decision, and who made it.
+// verdict is a decision, and the Core that made it.
 type verdict struct {
 	schedule.Decision
 	core *Core
@@ -49,9 +49,9 @@ func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Que
 	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, crowds: crowds}, nil
 }
 
-// Reconfigure goes on with a new Core, and a new run in the log. Requests that wait move to it, in order of their arrival; those that
-// run end as far as the old one knows. gone are GPUs that get no more requests. apply changes the machines to fit; it is called
-// under the lock, once the configuration is known to be good.
+// Reconfigure goes on with a new Core, and a new run in the log. Waiting requests move to it, in order of their arrival. Running
+// requests stay with the old one: their ends only free places for the new one. gone are GPUs that get no more requests. apply changes
+// the machines to fit. It is called under the lock, after the configuration was checked.
 func (q *Queue) Reconfigure(c Config, gone []int, apply func()) error {
 	if err := c.check(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (q *Queue) Reconfigure(c Config, gone []int, apply func()) error {
 	return nil
 }
 
-// tickets lists the requests that the policy knows and has not decided, in order.
+// tickets lists the requests that wait in the policy, in order.
 func (q *Queue) tickets() (list []schedule.Request) {
 	for fn, c := range q.crowds {
 		for _, id := range c.tickets {
@@ -91,15 +91,15 @@ func (q *Queue) tickets() (list []schedule.Request) {
 	return list
 }
 
-// Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
+// Turn is a decided request. Exactly one of Done and Lost ends it. The second call has no effect.
 type Turn struct {
 	verdict
 	queue *Queue
 	of    *waiter
 }
 
-// Wait queues a request and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
-// moment as the end of ctx is returned.
+// Wait queues a request and returns its turn, or the error of ctx if the client leaves before. If the turn comes at the same moment
+// as the end of ctx, Wait returns the turn.
 func (q *Queue) Wait(ctx context.Context, a Ask) (*Turn, error) {
 	q.mu.Lock()
 	r := schedule.Request{ID: q.next, Fn: a.Fn}
@@ -123,7 +123,7 @@ func (q *Queue) Wait(ctx context.Context, a Ask) (*Turn, error) {
 	defer q.mu.Unlock()
 	if ticket, was := c.leave(w); was {
 		q.core.Cancel(q.tick(), schedule.Request{ID: ticket, Fn: a.Fn})
-		q.decide() // it may have kept others away from a GPU
+		q.decide() // it may have held back other requests
 		return nil, ctx.Err()
 	}
 	// mutant: a turn at the end of its context
@@ -175,7 +175,7 @@ func (q *Queue) ReturnGPU(gpu int) {
 	q.decide()
 }
 
-// Changed looks at the machines again: memory or a slot is free without a request's end, or it is time to look at the utilization.
+// Changed tries decisions again: memory or a slot became free without a request's end, or the utilization has to be read again.
 func (q *Queue) Changed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,7 +193,7 @@ func (q *Queue) Queued() (waiting, running int) {
 	return q.core.Queued(), q.core.Running()
 }
 
-// tick reads the clock. Times of a Core never fall, whatever the clock does.
+// tick reads the clock. Times of a Core never fall, even if the clock does.
 func (q *Queue) tick() float64 {
 	q.now = max(q.now, q.clock())
 	return q.now

@@ -25,7 +25,7 @@ func (q *Queue) end(id int) {
 	}
 }
 
-// Many clients at once: each gets one turn or the error of its context, engines die, and nothing is left.
+// Many clients at once: each gets one turn or the error of its context. Engines die. No request is left at the end.
 func TestQueue(t *testing.T) {
 	for _, policy := range []string{"mqfq", "torpor", "lalbo3", "fcfs", "batch", "rro3"} {
 		t.Run(policy, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestQueue(t *testing.T) {
 					if i%7 == 0 {
 						turn.Lost()
 					}
-					turn.Done(0.001) // after Lost it does nothing
+					turn.Done(0.001) // after Lost it has no effect
 				})
 			}
 			clients.Wait()
@@ -73,7 +73,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A client that leaves while it waits is never decided; one GPU that is lost leaves its requests to the other.
+// A client that leaves while it waits is never decided. If one GPU is lost, its requests go to the other.
 func TestQueueLeaves(t *testing.T) {
 	machines := newWorld(2, 1)
 	now := 0.0
@@ -114,7 +114,7 @@ type fickle struct {
 func (f *fickle) Accepts(int, int) bool { f.asked++; return f.asked%2 == 1 }
 func (f *fickle) Holds(int, int) bool   { f.asked++; return f.asked%3 == 1 }
 
-// Machines that change within a decision give a policy one answer: it does not fail, and the log replays.
+// If machines change within a decision, a policy gets one answer. It does not fail, and the log replays.
 func TestOneAnswerADecision(t *testing.T) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -146,7 +146,7 @@ func TestOneAnswerADecision(t *testing.T) {
 	}
 }
 
-// A new configuration takes over those that wait, in the order in which they came, and leaves those alone that run. The log replays,
+// A new configuration takes over the waiting requests in the order of their arrival, and leaves running ones alone. The log replays,
 // with a run for each configuration.
 func TestReconfigure(t *testing.T) {
 	var out bytes.Buffer
@@ -218,7 +218,7 @@ func TestReconfigure(t *testing.T) {
 // paramsFor are parameters for functions without deadlines.
 func paramsFor(functions int) schedule.Params { return schedule.Params{Functions: functions} }
 
-// Unused hints of a policy take no memory.
+// Hints of a policy that are not used take no memory.
 func TestHintsAreForgotten(t *testing.T) {
 	now := 0.0
 	q, err := NewQueue(Config{Policy: "mqfq", Params: paramsFor(1), GPUs: 1}, newWorld(1, 1), func() float64 { return now }, nil)
@@ -242,7 +242,7 @@ func TestHintsAreForgotten(t *testing.T) {
 	}
 }
 
-// A function whose request waits for a place is named once, so that its memory can be fetched meanwhile.
+// If a function's request waits for a place, the function is named once, so that its memory can be fetched meanwhile.
 func TestPrefetch(t *testing.T) {
 	machines := newWorld(1, 1)
 	q, err := NewQueue(Config{Policy: "mqfq", Params: schedule.Params{Functions: 2, D: 1}, GPUs: 1}, machines, func() float64 { return 0 }, nil)

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Record is what a server's log tells of its requests and engines.
+// Record has the requests and engines of a server's log.
 type Record struct {
 	Config
 	Asked   []Asked // in order of arrival
@@ -18,19 +18,20 @@ type Record struct {
 type Asked struct {
 	Model   string
 	At      float64
-	Served  bool    // what follows is known
+	Served  bool    // Service and Latency are known
 	Service float64 // running time, without waiting and without a start
 	Latency float64
 }
 
-// Life is what the engines of a model did.
+// Life counts the starts, wake-ups and failures of a model's engines.
 type Life struct {
 	Starts, Wakes, Failures int
 	StartSeconds            []float64 // of starts that succeeded
 	WakeSeconds             []float64
 }
 
-// ReadRecord reads a log that a server has written. It has to replay, and to end with a whole line. The configuration is the last one.
+// ReadRecord reads a log that a server has written. The log has to replay, and to end with a whole line. Config is the last one of the
+// log.
 func ReadRecord(r io.Reader) (*Record, error) {
 	out := &Record{Engines: map[string]*Life{}}
 	asked := map[int]int{}         // index by ID
@@ -69,7 +70,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 	return out, nil
 }
 
-// began is when an engine came into a state that leads to another.
+// began is the time at which an engine entered a state.
 type began struct {
 	state string
 	at    float64

@@ -9,7 +9,7 @@ import (
 	"medusa/schedule"
 )
 
-// A record has each request once, with the name of its model, and what engines did. The configuration is the last one.
+// A record has each request once, with the name of its model, and the starts of engines. The configuration is the last one.
 func TestReadRecord(t *testing.T) {
 	var data bytes.Buffer
 	log := NewLog(&data)
@@ -32,7 +32,7 @@ func TestReadRecord(t *testing.T) {
 	}
 	core.Arrive(2, request) // it has waited
 	core.Next(2)
-	log.Engine(1.5, 0, 1, "starting") // engines are told of a little late
+	log.Engine(1.5, 0, 1, "starting") // engine states are reported a little late
 	log.Engine(5, 0, 1, "awake")
 	core.Done(6, 7, 1, 5, 0)
 	log.Engine(7, 0, 1, "waking")
@@ -59,13 +59,13 @@ func TestReadRecord(t *testing.T) {
 	}
 }
 
-// Kept models have to leave room for every other one, wherever they lie. Two of 0.3 can lie on both of two GPUs, and a third one then finds
-// room only if it takes at most 0.7.
+// Kept models have to leave room for every other one, on whichever GPUs they lie. Two of 0.3 can both lie on each of two GPUs. A third
+// model then finds room only if it takes at most 0.7.
 func TestCheckKept(t *testing.T) {
 	for _, row := range []struct {
 		gpus int
 		kept []float64
-		most float64 // that fits, of another model
+		most float64 // that another model may take
 	}{{1, []float64{0.4}, 0.6}, {2, []float64{0.3, 0.3}, 0.7}, {2, []float64{0.3}, 0.85}, {1, nil, 1}, {3, []float64{0.5, 0.5, 0.5}, 0.5}} {
 		var models []Model
 		for _, memory := range row.kept {

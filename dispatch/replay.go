@@ -11,7 +11,7 @@ import (
 	"medusa/schedule"
 )
 
-// FormatError says where a log is damaged.
+// FormatError is damage in a log.
 type FormatError struct {
 	Line  int
 	Cause error
@@ -24,7 +24,7 @@ func (e *FormatError) Error() string {
 // Unwrap returns the cause.
 func (e *FormatError) Unwrap() error { return e.Cause }
 
-// DecisionError says where a log holds something that the policy does not answer.
+// DecisionError is a line of a log that differs from the policy's answer.
 type DecisionError struct {
 	Line   int
 	Logged string
@@ -44,17 +44,18 @@ type Replayed struct {
 	Cut       bool // the last line is incomplete: the server was killed, or its disk was full
 }
 
-// The most that a run of a log may claim: it bounds the memory that a policy takes.
+// Limits for a run of a log. They bound the memory that a policy takes.
 const (
 	maxLine      = 16 << 20
 	maxGPUs      = 1 << 12
 	maxFunctions = 1 << 16
 )
 
-// Replay makes the decisions of a log's runs again. It fails at the first line that a policy answers otherwise.
+// Replay makes the decisions of a log's runs again. It fails at the first line that differs from the policy's
+// answer.
 func Replay(r io.Reader) (Replayed, error) { return replay(r, func(*line) error { return nil }) }
 
-// replay shows each line to note once it is found good.
+// replay calls note with each line that it has found good.
 func replay(r io.Reader, note func(*line) error) (Replayed, error) {
 	var out Replayed
 	var p *player

@@ -2,8 +2,8 @@ package dispatch
 
 import "medusa/schedule"
 
-// steady is a view of live machines that holds still for a decision: the first answer to a question is repeated. Machines change at any
-// time, but a policy that has been told that a GPU accepts a request relies on it, and a log has one answer.
+// steady is a view of live machines that stays the same during a decision: it repeats its first answer to a question. Machines change
+// at any time, but a policy relies on the answer that a GPU accepts a request, and a log has one answer.
 type steady struct {
 	schedule.Cluster
 	known map[asked]float64 // of this decision
@@ -19,7 +19,7 @@ func (s steady) ask(q asked, live func() float64) float64 {
 	return answer
 }
 
-// truth is 1 if it is true.
+// truth is 1 for true, else 0.
 func truth(is bool) float64 {
 	if is {
 		return 1

@@ -41,7 +41,7 @@ func (o *open) end(gpu int) {
 	o.in[gpu]--
 }
 
-// Requests that may run on some GPUs only run there, beside others that may run anywhere, under each policy.
+// Under each policy, requests that may run on some GPUs only run there, beside others that may run on all.
 func TestRequestsThatMayNotRunEverywhere(t *testing.T) {
 	for _, policy := range []string{"mqfq", "fcfs", "lb", "torpor", "lalbo3"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestRequestsThatMayNotRunEverywhere(t *testing.T) {
 	}
 }
 
-// A GPU that is back gets requests again, under each policy, and those that it had are lost once.
+// Under each policy, a GPU that is back gets requests again, and the requests that it had are lost once.
 func TestReturnGPU(t *testing.T) {
 	for _, policy := range schedule.Names() {
 		synctest.Test(t, func(t *testing.T) {

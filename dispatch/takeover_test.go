@@ -9,8 +9,8 @@ import (
 	"medusa/schedule"
 )
 
-// A succession is a run in virtual time in which one picker follows another. All functions wait all the time. A picker that begins knows
-// which requests run, as agents report them, and nothing else.
+// A succession is a run in virtual time in which one picker follows another. All functions have waiting requests all the time. A new picker knows
+// only which requests run, as agents report them.
 type succession struct {
 	policy  string
 	params  schedule.Params
@@ -89,7 +89,7 @@ func (s *succession) decide() {
 	}
 }
 
-// pass lets time pass, and gives service.
+// pass advances the time, and gives service.
 func (s *succession) pass(to float64) {
 	for _, f := range s.running {
 		s.given[f.Request.Fn] += to - s.now
@@ -141,7 +141,7 @@ func (s *succession) widest(t *testing.T) float64 {
 }
 
 // The bound of docs/gateway.md, with a change of pickers at any moment: k changes cost k more times the bound of one picker, and the requests that
-// run at a change. The rule without fairness exceeds it, so the load can tell.
+// run at a change. The rule without fairness exceeds the bound, so the load can show a difference.
 func TestFairnessAcrossPickers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(27, 4))
 	for round := range 60 {
@@ -170,12 +170,12 @@ func TestFairnessAcrossPickers(t *testing.T) {
 	}
 }
 
-// With one picker after the other, mqfq's difference does not grow with time but with the number of changes. A picker that charged no requests
-// would not keep the bound.
+// With one picker after the other, mqfq's difference grows with the number of changes, not with time. A picker that charged no requests would not
+// keep the bound.
 func TestFairnessWithoutHistoryAtAll(t *testing.T) {
 	over := 5.0
 	s := succession{policy: "mqfq", gpus: 2, d: 2, end: 4000, service: []float64{6, 1}, params: schedule.Params{Functions: 2, D: 2, T: &over}}
-	for at := 1.0; at < s.end; at += 1 { // a picker for each second: history is never there
+	for at := 1.0; at < s.end; at += 1 { // a picker for each second, so there is never any history
 		s.changes = append(s.changes, at)
 	}
 	one := 5.0 * (2*over + 7)

@@ -42,7 +42,8 @@ var questionNames = [questions]string{"accepts", "holds", "in_flight", "start", 
 // String is the form of a log: "start 0 3" for GPU 0 and function 3.
 func (q asked) String() string { return fmt.Sprintf("%s %d %d", questionNames[q.what], q.gpu, q.fn) }
 
-// recorder passes questions on and keeps the answers that differ from the last ones to the same questions.
+// recorder passes questions on and records each answer that differs from the last one to the same
+// question.
 type recorder struct {
 	schedule.Cluster
 	last    map[asked]float64
@@ -97,14 +98,14 @@ func (r *recorder) Utilization(gpu int) float64 {
 	return noted(r, asked{utilization, gpu, -1}, r.Cluster.Utilization(gpu))
 }
 
-// answers is a view made of a log's answers.
+// answers is a view made of the answers in a log.
 type answers struct {
 	gpus    int
 	known   map[asked]float64
 	missing *asked // the first question that the log does not answer
 }
 
-// learn takes an answer of a log.
+// learn reads an answer of a log.
 func (a *answers) learn(text string) error {
 	f := strings.Fields(text)
 	if len(f) != 4 {

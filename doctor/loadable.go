@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// loadable returns the reason why the dynamic linker would refuse a library. The linker prints that in a line that engines
-// swallow.
+// loadable returns the reason why the dynamic linker would refuse a library. The linker prints the reason only in a line
+// that engines swallow.
 func loadable(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -39,7 +39,7 @@ func (g *Server) Handler() http.Handler {
 	return mux
 }
 
-// allowed lets those pass who have a key.
+// allowed passes on requests with a known key.
 func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !g.known(r) {
@@ -108,7 +108,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 	timeout := seconds(q.model.Timeout)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	// A client that does not read would keep its place in an engine for ever.
+	// Without a limit, a client that does not read would keep its place in an engine for ever.
 	out := http.NewResponseController(w)
 	// mutant: clients that do not read
 	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // only a test's writer has none
@@ -158,7 +158,7 @@ type query struct {
 	model        *Model
 }
 
-// enter finds the model that a body asks for. Its place stays the model's until exit.
+// enter finds the model that a body asks for. The place stays that model's until exit.
 func (g *Server) enter(body []byte) (*query, error) {
 	var asked struct {
 		Model string `json:"model"`
@@ -184,7 +184,7 @@ func (g *Server) exit(q *query) {
 	g.using[q.Fn]--
 }
 
-// turn waits for a turn and an engine, and passes the request on. Whatever happens, the turn ends.
+// turn waits for a turn and an engine, and passes the request on. The turn ends in each case.
 func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
 	if err := g.join(q); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
 	if err != nil {
 		return err
 	}
-	service := 0.0 // until it was answered, and if it was refused
+	service := 0.0 // stays 0 if the request was not answered or was refused
 	defer func() {
 		// The turn ends last, so that the next decision sees the place.
 		g.agent.Release(t.Decision, service)
@@ -226,7 +226,7 @@ func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
 	return nil
 }
 
-// join counts a request that waits, unless too many of its model do.
+// join counts a waiting request. It refuses the request if too many of its model wait.
 func (g *Server) join(q *query) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -245,7 +245,7 @@ func (g *Server) leave(q *query) {
 	g.waiting[q.Fn]--
 }
 
-// passing is a request on its way through, and the answer to it.
+// passing is a request that is passed on, and the answer to it.
 type passing struct {
 	http.ResponseWriter
 	request *http.Request
@@ -266,7 +266,7 @@ func (p *passing) WriteHeader(status int) {
 // Unwrap lets the server's controller flush.
 func (p *passing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// buffers are those of copies.
+// buffers are the buffers for copies.
 var buffers = bufferPool{sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}}
 
 type bufferPool struct{ sync.Pool }
@@ -276,7 +276,8 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 
 var silent = log.New(io.Discard, "", 0)
 
-// pass sends a request to an engine and its answer to the client, byte by byte. lives looks whether the engine does.
+// pass sends a request to an engine and its answer to the client, byte by byte. lives reports whether the engine is
+// healthy.
 func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err error) {
 	target, err := url.Parse(to.URL)
 	if err != nil {
@@ -288,7 +289,7 @@ func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err err
 			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
 			r.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
-			r.Out.Header.Del("Authorization") // is for this server
+			r.Out.Header.Del("Authorization") // this server's, not the engine's
 			// mutant: keys of engines
 			if to.Key != "" {
 				r.Out.Header.Set("Authorization", "Bearer "+to.Key)
@@ -299,7 +300,7 @@ func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err err
 		ErrorLog:       silent, // the client gets the error
 	}
 	defer func() {
-		// The proxy says with this panic that an answer broke off.
+		// The proxy panics with this value if an answer broke off.
 		if r := recover(); r == http.ErrAbortHandler {
 			err = errors.New("its answer broke off")
 		} else if r != nil {
@@ -310,7 +311,8 @@ func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err err
 	return err
 }
 
-// breakOff ends an answer that has begun: a stream with an error as its last event, any other by ending the connection.
+// breakOff ends an answer that has begun. A stream gets an error as its last event. Any other answer ends with its
+// connection.
 func (p *passing) breakOff(err error) {
 	if !p.stream {
 		panic(http.ErrAbortHandler)

@@ -19,8 +19,8 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// probe is a script that tells the server once the page shows a text, and puts into the title whether the page is wider than its window,
-// and how many bars are to be seen.
+// probe is a script that waits until the page shows a text. It tells the server, and puts into the title whether the page is wider than
+// its window, and how many bars are visible.
 const probe = `
 let told = false;
 setInterval(() => {
@@ -32,7 +32,7 @@ setInterval(() => {
 }, 20);
 `
 
-// shown wraps a server, so that a browser takes the page for loaded once it shows a text: an image of the page comes only then.
+// shown wraps a server. A browser considers the page loaded only when the text is shown, because an image of the page comes only then.
 func shown(next http.Handler, text string) http.Handler {
 	is := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(is) })
@@ -60,7 +60,7 @@ func shown(next http.Handler, text string) http.Handler {
 	return mux
 }
 
-// browse returns the page as a browser shows it once the text is there, and what the browser said of it.
+// browse returns the DOM of the page after the text is there, and the browser's console messages.
 func browse(t *testing.T, browser, url, window string) (dom, console string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -81,7 +81,8 @@ func browse(t *testing.T, browser, url, window string) (dom, console string) {
 	return out.String(), console
 }
 
-// A browser shows the engines, why requests wait, and what has failed, on a screen and on a phone, without a message on its console.
+// A browser shows the engines, why requests wait, and which engines have failed, on a screen and on a phone, without a message on its
+// console.
 func TestPageInBrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"medusa/agent"
 )
 
-// Change is an engine that came into a state.
+// Change is a state that an engine has entered.
 type Change struct {
 	Number int64       `json:"number"` // counts from 1
 	At     float64     `json:"at"`     // seconds since the server's start
@@ -17,7 +17,7 @@ type Change struct {
 	State  agent.State `json:"state"`
 }
 
-// history has the newest changes, and how many there were of each kind.
+// history has the newest changes, and their number of each kind.
 type history struct {
 	mu      sync.Mutex
 	newest  []Change
@@ -49,7 +49,7 @@ func (h *history) add(c Change) {
 	h.entered[entered{c.Model, c.State}]++
 }
 
-// since returns the changes with higher numbers, as far as they are kept.
+// since returns the changes with higher numbers that are kept.
 func (h *history) since(number int64) []Change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +69,7 @@ type changeCount struct {
 	n int
 }
 
-// counts returns how often each model came into each state.
+// counts returns how often each model entered each state.
 func (h *history) counts() []changeCount {
 	h.mu.Lock()
 	defer h.mu.Unlock()

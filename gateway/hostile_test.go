@@ -12,7 +12,7 @@ import (
 	"medusa/internal/yamlfile"
 )
 
-// Values that YAML can express and that have no meaning are found at their lines: they would divide by zero or overflow later.
+// YAML values that have no meaning are found at their lines. They would divide by zero or overflow later.
 func TestMeaninglessValues(t *testing.T) {
 	model := func(text string) string { return strings.Replace(good, "name: a", "name: a\n  "+text, 1) }
 	top := func(text string) string { return strings.Replace(good, "gpus:", text+"\ngpus:", 1) }
@@ -56,7 +56,8 @@ func TestMeaninglessValues(t *testing.T) {
 	}
 }
 
-// Requests that an engine refuses are not measured: they are refused at once, and clients could make estimates worthless by them.
+// Requests that an engine refuses are not measured. They are refused at once, so clients could make estimates worthless with
+// them.
 func TestRefusedRequestsAreNotMeasured(t *testing.T) {
 	f := start(t, strings.Replace(config("mqfq", 1, ""), "service: 0.01", "service: 7", 1), nil)
 	for range 3 {
@@ -71,12 +72,12 @@ func TestRefusedRequestsAreNotMeasured(t *testing.T) {
 	if _, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, "the answer is measured", func() bool { return f.agent.Service(0) != 7 }) // after the client has it
+	soon(t, "the answer is measured", func() bool { return f.agent.Service(0) != 7 }) // measured after the client has it
 }
 
 // A client that reads no answer keeps its place until the request's time is up, and no longer.
 func TestClientThatDoesNotRead(t *testing.T) {
-	// On a slow machine the time may be up before the answer begins. Then it gets more.
+	// On a slow machine the time may be up before the answer begins. Then the next attempt gets more time.
 	for timeout := time.Second; !readsNothing(t, timeout); timeout *= 4 {
 		if timeout > patience {
 			t.Fatalf("no answer begins within %v", timeout)

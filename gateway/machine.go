@@ -10,7 +10,7 @@ import (
 	"medusa/agent"
 )
 
-// machine is what a Server and a Node have in common: engines, and the way to them.
+// machine is the common part of a Server and a Node: their engines, and the HTTP transport to them.
 type machine struct {
 	make      func(m *Model, gpu string) agent.Engine
 	agent     *agent.Agent
@@ -23,7 +23,7 @@ type machine struct {
 func newMachine(s *Spec, o Options) machine {
 	began := time.Now()
 	m := machine{make: o.Make, out: &lines{w: o.Out}, clock: func() float64 { return time.Since(began).Seconds() },
-		// Engines are on this machine: connections are cheap, and one that waits may belong to an engine that ends.
+		// Engines are on this machine: connections are cheap, and an idle one may belong to an engine that ends.
 		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
 	if m.make == nil {
 		if _, err := agent.NewMeter(s.GPUs[0]); err != nil {
@@ -41,7 +41,7 @@ func (g *machine) engine(m *Model, gpu string) agent.Engine {
 	return g.process(m, gpu)
 }
 
-// open ends engines that an earlier server left.
+// open ends the engines that an earlier server left.
 func (g *machine) open(state string) error {
 	if state == "" {
 		return nil
@@ -67,7 +67,7 @@ func (g *machine) Close() {
 	}
 }
 
-// lines lets many goroutines write.
+// lines lets many goroutines write to w.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer

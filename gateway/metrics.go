@@ -13,12 +13,13 @@ import (
 	"medusa/agent"
 )
 
-// counters are the metrics that no other part keeps, by model. Names outlive configurations: a counter never falls.
+// counters are the metrics that no other part keeps, by model. A name stays over a reload, so that a counter never
+// falls.
 type counters struct {
 	mu      sync.Mutex
 	answers map[string]map[int]int // by status
-	turns   map[string]int         // requests that an engine got
-	waits   map[string]float64     // seconds until then, all together
+	turns   map[string]int         // requests that got an engine
+	waits   map[string]float64     // sum of the seconds until then
 	inTime  map[string]int         // answers within their deadlines
 	late    map[string]int         // answers after them
 }
@@ -44,7 +45,7 @@ func (c *counters) waited(model string, d time.Duration) {
 	c.waits[model] += d.Seconds()
 }
 
-// judged counts an answer that came after some seconds and was wanted within others; 0: at any time.
+// judged counts an answer that came after some seconds. within is its deadline in seconds; 0: none.
 func (c *counters) judged(model string, after, within float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

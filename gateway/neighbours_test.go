@@ -8,7 +8,8 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// Torpor places a model beside the GPU that copies least.
+// Torpor places a model on the GPU whose neighbour copies
+// least.
 func TestNeighbours(t *testing.T) {
 	text := `gpus: ['0', '1', '2']
 neighbours: [['0', '1']]

@@ -15,8 +15,8 @@ import (
 	"medusa/schedule"
 )
 
-// Node is the machine of an endpoint picker: it has a port for each GPU, and runs there what the picker sends. It decides nothing but which idle
-// engine makes room. A request that comes too early is held until it has a place.
+// Node is the machine of an endpoint picker. It has a port for each GPU, and runs there the requests that the picker sends. Its only decision is
+// which idle engine makes room. A request that comes too early is held until it has a place.
 type Node struct {
 	machine
 	spec   *Spec
@@ -39,7 +39,7 @@ type card struct {
 	news news
 }
 
-// visitor is a request that a GPU has.
+// visitor is a request at a GPU.
 type visitor struct {
 	id       string
 	came     float64
@@ -78,7 +78,7 @@ func NewNode(s *Spec, o Options) (*Node, error) {
 	return n, err
 }
 
-// come takes a request in, and reports it at once.
+// come adds a request, and reports it at once.
 func (k *card) come(id string, fn int) *visitor {
 	k.mu.Lock()
 	v := &visitor{id: id, came: k.node.clock(), admitted: make(chan struct{})}
@@ -92,8 +92,8 @@ func (k *card) come(id string, fn int) *visitor {
 	return v
 }
 
-// admit gives places to those who wait, in order. One whose engine is full lets others pass. One for whose engine there is no room lets only
-// those pass who need no new engine, so that it gets its room.
+// admit gives places to waiting requests, in order. If a request's engine is full, others may overtake it. If there is no room for its engine,
+// only requests that need no new engine may overtake it, so that it gets its room.
 func (k *card) admit() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +156,7 @@ func (n *Node) Listen() (list []net.Listener, err error) {
 	return list, nil
 }
 
-// Serve answers requests until ctx ends. It then says so to pickers, lets requests end that it has, and stops all engines.
+// Serve answers requests until ctx ends. It then announces its end to pickers, lets present requests end, and stops all engines.
 func (n *Node) Serve(ctx context.Context, listeners []net.Listener) error {
 	servers, served := make([]*http.Server, len(listeners)), make(chan error, len(listeners))
 	for i, l := range listeners {

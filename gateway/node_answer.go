@@ -56,7 +56,7 @@ func (k *card) answer(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // as in Server.answer
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
-	r.Header.Del(link.HeaderTicket) // is for this server
+	r.Header.Del(link.HeaderTicket) // it is for this server
 	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
 	switch err := k.run(ctx, id, place, p); {
 	case err == nil:
@@ -70,11 +70,11 @@ func (k *card) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run holds a request until it has a place and its engine answers, and passes it on. Whatever happens, the place is free afterwards.
+// run holds a request until it has a place and its engine answers, and passes it on. The place is free afterwards in each case.
 func (k *card) run(ctx context.Context, id string, fn int, p *passing) error {
 	n := k.node
 	v := k.come(id, fn)
-	service := 0.0 // until it was answered, and if it was refused
+	service := 0.0 // stays 0 if the request was not answered or was refused
 	defer func() { k.leave(v, service) }()
 	select {
 	case <-v.admitted:
@@ -100,5 +100,5 @@ func (k *card) run(ctx context.Context, id string, fn int, p *passing) error {
 	return nil
 }
 
-// minService is the shortest answer, so that it is not taken for none.
+// minService is the shortest service time of an answer. 0 means that there was no answer.
 const minService = 1e-6

@@ -13,7 +13,7 @@ import (
 	"medusa/internal/apierror"
 )
 
-// news tells those who wait for a report that it has changed.
+// news wakes requests for a report when it has changed.
 type news struct {
 	mu      sync.Mutex
 	version uint64
@@ -23,8 +23,8 @@ type news struct {
 	over    bool
 }
 
-// keepEnded is the number of ended requests that reports repeat. A picker that asks less often than that learns of an end by the request's
-// absence.
+// keepEnded is the number of ended requests that reports repeat. If more have ended since a picker's last request, it learns of the others by
+// their absence.
 const keepEnded = 4096
 
 func (n *news) happened() {
@@ -56,7 +56,7 @@ func (n *news) close() {
 	n.step()
 }
 
-// since returns the present version, and the requests that have ended since another one.
+// since returns the present version, and the requests that have ended since another version.
 func (n *news) since(version uint64) (now uint64, ended []link.Ended, over bool, changed <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,14 +67,14 @@ func (n *news) since(version uint64) (now uint64, ended []link.Ended, over bool,
 	return n.version, append([]link.Ended{}, n.latest[i:]...), n.over, n.changed
 }
 
-// The longest that a request for a report may wait for a change, and the time in which changes are gathered.
+// The longest time that a request for a report may wait for a change, and the time in which changes are collected.
 const (
 	maxReportWait = 30 * time.Second
 	gather        = 2 * time.Millisecond
 )
 
-// report answers a picker: at once if it has seen no report of this process (boot) or an older version (after), else at the next change or after
-// some seconds (wait).
+// report answers a picker. It answers at once if the picker has seen no report of this process (boot) or an older version (after). Otherwise it
+// answers at the next change or after some seconds (wait).
 func (k *card) report(w http.ResponseWriter, r *http.Request) {
 	n := k.node
 	proof := r.Header.Get(link.HeaderProof)
@@ -113,7 +113,7 @@ func (k *card) report(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// asking reads what a picker has seen.
+// asking returns the version that a picker has seen, and its waiting time. Both are 0 if it has seen no report of this process.
 func asking(r *http.Request, boot string) (after uint64, wait time.Duration, err error) {
 	q := r.URL.Query()
 	if q.Get("boot") != boot {
@@ -128,7 +128,7 @@ func asking(r *http.Request, boot string) (after uint64, wait time.Duration, err
 	return after, min(wait, maxReportWait), nil
 }
 
-// state makes a report. Its version is not later than what it says, so that nothing is missed.
+// state makes a report. Its version is read before its contents, so the next report has each change that this one lacks.
 func (k *card) state(after uint64) link.Report {
 	n := k.node
 	out := link.Report{Boot: n.boot, GPU: n.setup.gpus[k.gpu], Models: []link.Model{}, Engines: []link.Engine{}, Requests: []link.Request{}}

@@ -143,7 +143,7 @@ func TestNodeAnswers(t *testing.T) {
 	}
 }
 
-// Who has no ticket, or asks for a report without a proof, gets nothing.
+// A request without a ticket is refused, and so is one for a report without a proof.
 func TestNodeRefusesStrangers(t *testing.T) {
 	f := startNode(t, nil)
 	for name, ticket := range map[string]string{"none": "", "of another model": f.secret.Ticket("p.1", "m1", time.Now().Add(time.Minute)),
@@ -172,7 +172,8 @@ func TestNodeRefusesStrangers(t *testing.T) {
 	}
 }
 
-// More requests than places are held, in order, and each is answered. The report says which.
+// If there are more requests than places, the others are held, in order, and each is
+// answered. The report says which are held.
 func TestNodeHolds(t *testing.T) {
 	f := startNode(t, func(s *stubengine.Stub) { s.Load = 50 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -211,7 +212,7 @@ func TestNodeHolds(t *testing.T) {
 	}
 }
 
-// A client that leaves while it is held gives its place up.
+// A client that leaves while its request is held gives its place up.
 func TestNodeLeavers(t *testing.T) {
 	f := startNode(t, func(s *stubengine.Stub) { s.Load = 200 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -249,7 +250,7 @@ func TestNodeEngineFails(t *testing.T) {
 	}
 }
 
-// A report that was seen is not sent again before something happens.
+// A report that a picker has seen is not sent again before there is a change.
 func TestReportsWait(t *testing.T) {
 	f := startNode(t, nil)
 	r := f.report(0, "")

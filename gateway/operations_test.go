@@ -25,7 +25,7 @@ var (
 	quoted   = regexp.MustCompile(`"[^"]*"`)
 )
 
-// exported are the metrics of a server that has answered, refused and failed, each with its labels.
+// exported are the metrics of a server that has answered, refused and failed requests, each with its labels.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	f := start(t, config("torpor", 2, ""), nil)
@@ -60,7 +60,8 @@ func names(labels string) (list []string) {
 	return list
 }
 
-// Documents, alerts and the dashboard know no metric and no label that the server lacks, and the table of metrics has them all.
+// Documents, alerts and the dashboard name only metrics and labels that the server has, and the table of metrics has all of
+// them.
 func TestMetricsInDocuments(t *testing.T) {
 	metrics := exported(t)
 	files := []string{"docs/serve.md", "docs/operations/README.md", "docs/operations/alerts.yaml", "docs/operations/dashboard.json"}

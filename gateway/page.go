@@ -17,11 +17,11 @@ import (
 //go:embed page.html
 var pageText string
 
-// pagePolicy lets the page run its own script and ask its own server, and nothing else.
+// pagePolicy lets the page run only its own script and ask only its own server.
 var pagePolicy = fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	digestOf("style"), digestOf("script"))
 
-// digestOf is the hash of the page's only element of a kind, as browsers take it.
+// digestOf is the hash, in the form of browsers, of the page's only element of a kind.
 func digestOf(element string) string {
 	_, after, _ := strings.Cut(pageText, "<"+element+">")
 	text, _, _ := strings.Cut(after, "</"+element+">")
@@ -29,8 +29,8 @@ func digestOf(element string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// watched lets those pass who have a key, in the form that browsers ask for as well: as the password of any user. Browsers send that
-// form by themselves, so endpoints that do work must not take it.
+// watched passes on requests with a known key. It also accepts the form that browsers ask for: the key as the password of any user.
+// Browsers send that form by themselves, so endpoints that do work must not accept it.
 func (g *Server) watched(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
@@ -53,19 +53,19 @@ func page(w http.ResponseWriter, _ *http.Request) {
 
 const (
 	reportEvery = 500 * time.Millisecond
-	// A connection that is gone is noticed when it is written to.
+	// The server notices a lost connection only when it writes to it.
 	silence = 15 * time.Second
-	// maxWatchers bounds the pages that are open at a time.
+	// maxWatchers bounds the number of pages that are open at a time.
 	maxWatchers = 32
 )
 
-// update is an event: the newest report, and the changes since the event before.
+// update is an event: the newest report, and the changes since the event before it.
 type update struct {
 	*Report
 	Changes []Change `json:"changes"`
 }
 
-// events sends a report whenever something has changed, as server-sent events. The id of an event is the number of the last change in it.
+// events sends a report at each change, as server-sent events. The id of an event is the number of the last change in it.
 func (g *Server) events(w http.ResponseWriter, r *http.Request) {
 	// mutant: pages that are open
 	if g.watchers.Add(1) > maxWatchers {
@@ -78,7 +78,7 @@ func (g *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	out := http.NewResponseController(w)
 	seen, _ := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
-	if seen > g.history.last() { // of a server before this one
+	if seen > g.history.last() { // the number comes from a server before this one
 		seen = 0
 	}
 	last, written := "", time.Time{}
@@ -109,7 +109,7 @@ func (g *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// state is the report but for the time.
+// state is the report without its time.
 func (r *Report) state() string {
 	same := *r
 	same.Time = 0

@@ -26,7 +26,8 @@ type stream struct {
 	id, data string
 }
 
-// watch opens a page's stream that ends with the test, as one that has seen a change if last is not empty.
+// watch opens a page's stream that ends with the test. If last is not empty, the page has seen the change
+// of that number.
 func (f *fixture) watch(ctx context.Context, t *testing.T, url, last string) *stream {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "GET", url+"/events", nil)
@@ -67,7 +68,7 @@ func (s *stream) next(t *testing.T) (u update, ok bool) {
 	return u, false
 }
 
-// states lists changes of a model as words.
+// states lists the states that changes of a model entered.
 func states(changes []Change, model string) (list []agent.State) {
 	for _, c := range changes {
 		if c.Model == model {
@@ -77,7 +78,7 @@ func states(changes []Change, model string) (list []agent.State) {
 	return list
 }
 
-// A page sees what happened before it opened, what happens while it is open, and what it missed.
+// A page gets the changes before it opened, those while it is open, and those that it missed.
 func TestEvents(t *testing.T) {
 	f := start(t, "gpus: ['7']\nretry: 500\npolicy: {name: fcfs}\nmodels:\n- {name: m0, command: [e, '{port}'], memory: 0.6, slots: 1, deadline: 1000}\n"+
 		"- {name: m1, command: [e, '{port}'], memory: 0.6, deadline: 1e-6}\n- {name: m2, command: [e, '{port}'], memory: 0.6}\n",
@@ -133,7 +134,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The reason why requests wait is that of each GPU.
+// The report gives the reason of each GPU why requests wait.
 func TestWhy(t *testing.T) {
 	f := start(t, "gpus: ['7']\npolicy: {name: fcfs}\nmodels:\n- {name: m0, command: [e, '{port}'], memory: 0.6, slots: 1}\n- {name: m1, command: [e, '{port}'], memory: 0.6}\n",
 		func(_ int, s *stubengine.Stub) { s.Service = time.Hour })
@@ -143,7 +144,7 @@ func TestWhy(t *testing.T) {
 	go func() { _, _ = stubengine.Ask(ctx, f.url, "m1", "x", false) }()
 	soon(t, "m1 waits", func() bool { r := f.report(); return r.Models[1].Waiting == 1 })
 	r := f.report()
-	for i, want := range []string{"GPU 7: its engine has as many requests as it takes", "GPU 7: engines with requests leave too little memory"} {
+	for i, want := range []string{"GPU 7: its engine has as many requests as it takes", "GPU 7: engines with requests, and kept ones, leave too little memory"} {
 		if m := r.Models[i]; m.Waiting != 1 || m.Why != want {
 			t.Errorf("%d requests of %s wait: %q, want %q", m.Waiting, m.Name, m.Why, want)
 		}
@@ -153,7 +154,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// The changes that a server keeps are bounded, and their numbers and counts go on.
+// The number of changes that a server keeps is bounded. Their numbers and counts go on.
 func TestHistoryIsBounded(t *testing.T) {
 	var h history
 	const n = 3*newestChanges + 7
@@ -169,7 +170,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// Keys open the page in the form that browsers have. That form does not open what works.
+// A key as a password opens the page, as browsers send it. It does not open the endpoints that do work.
 func TestPageKeys(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte("secret\n"), 0o600); err != nil {
@@ -201,7 +202,7 @@ func TestPageKeys(t *testing.T) {
 	}
 }
 
-// The page needs nothing from elsewhere, and the browser is told to load nothing.
+// The page loads no other file, and its policy forbids the browser to load any.
 func TestPageStandsAlone(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), nil)
 	response, err := http.Get(f.url + "/")
@@ -221,7 +222,7 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 }
 
-// Open pages are bounded, and do not keep a server from its end.
+// The number of open pages is bounded, and open pages do not delay the end of a server.
 func TestPagesEnd(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

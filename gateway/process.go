@@ -9,7 +9,8 @@ import (
 	"medusa/internal/contract"
 )
 
-// command returns the engine's command on a GPU, and whether starts are restored: then it is behind `medusa restore`, which is self.
+// command returns the engine's command on a GPU, and whether its starts are restored. Then the command begins with `medusa restore`;
+// self is the path of medusa.
 func (m *Model) command(self, gpu string) (argv []string, restored bool) {
 	if restored = m.Artifact != ""; restored {
 		argv = []string{self, "restore"}
@@ -45,7 +46,7 @@ func (g *machine) process(m *Model, gpu string) agent.Engine {
 	if g.home != nil {
 		env = append(env, g.home.Environ())
 	}
-	// Numbers of GPUs are those of nvidia-smi, which measures them.
+	// GPU numbers are in the order of nvidia-smi, which measures them.
 	env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES="+gpu)
 	var own []string
 	for name, value := range m.Env {
@@ -54,7 +55,7 @@ func (g *machine) process(m *Model, gpu string) agent.Engine {
 	sort.Strings(own)
 	meter, err := agent.NewMeter(gpu)
 	if err != nil {
-		meter = nil // the server has said so at its start
+		meter = nil // the server has warned of this at its start
 	}
 	return agent.NewProcess(m.Name, argv, append(env, own...), meter, g.out)
 }

@@ -46,7 +46,7 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// crowd makes requests for m0, of which one runs and the others wait, until the test ends.
+// crowd makes requests for m0 until the test ends. One of them runs and the others wait.
 func (f *fixture) crowd(t *testing.T, requests int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,15 +57,15 @@ func (f *fixture) crowd(t *testing.T, requests int) {
 	})
 	for i := range requests {
 		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
-		if i == 0 { // or all might come at once, and be more than may wait
+		if i == 0 { // otherwise all might come at once, and be more than may wait
 			soon(t, "one request runs", func() bool { _, r := f.queue.Queued(); return r == 1 })
 		}
 	}
 	soon(t, "one request runs, the others wait", func() bool { w, r := f.queue.Queued(); return w == requests-1 && r == 1 })
 }
 
-// While clients ask, models are added, removed and changed, GPUs come and go, and the policy changes. No request for a model that
-// stays fails. One for a model that comes and goes is answered, or the model does not exist.
+// While clients ask, models are added, removed and changed, GPUs are added and removed, and the policy changes. No request for a
+// model that stays fails. A request for a model that comes and goes is answered, or gets the error that the model does not exist.
 func TestReloadLosesNoRequest(t *testing.T) {
 	f := start(t, file("mqfq", "'0', '1'", m0), nil)
 	over := make(chan struct{})
@@ -98,7 +98,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 	for i := range 60 {
 		models := []string{m0}
-		if i%3 == 0 { // the model that stays is another engine
+		if i%3 == 0 { // the model that stays gets another engine
 			models[0] = fmt.Sprintf("name: m0, command: [a, '{port}', '%d']", i)
 		}
 		for k := 1; k < 4; k++ {
@@ -121,7 +121,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	t.Logf("%d answers, %d unknown models, %d places", answered.Load(), unknown.Load(), len(f.setup.Load().models))
 }
 
-// Engines of models that stay go on. Those of models and GPUs that leave end, as soon as they have no request.
+// Engines of models that stay go on. Engines of models and GPUs that leave end when they have no request.
 func TestReloadDrains(t *testing.T) {
 	var starts sync.Map
 	f := start(t, file("lalb", "'0', '1'", m0, "name: m1, command: [a, '{port}']", "name: m2, command: [a, '{port}']"), func(fn int, s *stubengine.Stub) {
@@ -176,7 +176,7 @@ func TestReloadDrains(t *testing.T) {
 	}
 }
 
-// The place of a model that has left stays its own while a request knows it, whether it runs or waits.
+// The place of a model that has left stays its own while one of its requests runs or waits.
 func TestPlacesInUse(t *testing.T) {
 	f := start(t, "gpus: ['0']\nmodels:\n- {"+m0+", slots: 1}\n", func(fn int, s *stubengine.Stub) {
 		if fn == 0 {
@@ -198,7 +198,7 @@ func TestPlacesInUse(t *testing.T) {
 	}
 }
 
-// Places of models that have left are used again, so that a server does not grow by each reload.
+// Places of models that have left are used again, so that a server does not grow with each reload.
 func TestReloadDoesNotGrow(t *testing.T) {
 	f := start(t, file("mqfq", "'0'", m0), nil)
 	for i := range 20 {
@@ -215,7 +215,7 @@ func TestReloadDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A running server keeps its address. After a refused reload all is as before.
+// A running server keeps its address. After a refused reload, the old configuration stays in force.
 func TestReloadRefuses(t *testing.T) {
 	f := start(t, file("mqfq", "'0'", m0), nil)
 	for _, text := range []string{"listen: 127.0.0.1:1\n", "state: elsewhere\n"} {

@@ -7,7 +7,7 @@ import (
 	"medusa/agent"
 )
 
-// Report is what the server does at one moment, for people.
+// Report is the state of the server at one moment, for display.
 type Report struct {
 	Time   float64       `json:"time"` // seconds since the server's start
 	Policy string        `json:"policy"`
@@ -18,7 +18,7 @@ type Report struct {
 // GPUReport is a GPU, and the engines on it that have a process or have failed.
 type GPUReport struct {
 	ID      string         `json:"id"`
-	Memory  float64        `json:"memory"` // share that engines have, as the file says
+	Memory  float64        `json:"memory"` // share that its engines have now
 	Engines []EngineReport `json:"engines"`
 }
 
@@ -29,7 +29,7 @@ type EngineReport struct {
 	Since    float64     `json:"since"` // seconds since the server's start
 	Requests int         `json:"requests"`
 	Memory   float64     `json:"memory"`          // share of the GPU's
-	Error    string      `json:"error,omitempty"` // why it has failed
+	Error    string      `json:"error,omitempty"` // the reason of a failure
 }
 
 // ModelReport is a model of the file.
@@ -37,12 +37,12 @@ type ModelReport struct {
 	Name     string  `json:"name"`
 	Deadline float64 `json:"deadline"` // seconds; 0: none
 	Waiting  int     `json:"waiting"`  // requests without a turn
-	Why      string  `json:"why"`      // they wait
+	Why      string  `json:"why"`      // the reason why they wait
 	Running  int     `json:"running"`  // requests with a turn
 	Answered int     `json:"answered"`
 	Failed   int     `json:"failed"`  // status 500 and above
 	Refused  int     `json:"refused"` // status 400 to 498
-	Left     int     `json:"left"`    // clients that did not wait
+	Left     int     `json:"left"`    // clients that left before an answer
 	InTime   int     `json:"in_time"`
 	Late     int     `json:"late"`
 	Starts   int     `json:"starts"`
@@ -88,7 +88,7 @@ func (g *Server) report() *Report {
 	return out
 }
 
-// fill takes the counters into the models.
+// fill copies the counters into the models.
 func (g *Server) fill(models []ModelReport) {
 	changes := map[entered]int{}
 	for _, c := range g.history.counts() {
@@ -116,7 +116,7 @@ func (g *Server) fill(models []ModelReport) {
 	}
 }
 
-// why says what keeps a model's requests from each GPU.
+// why returns the reason of each GPU why a model's requests wait.
 func (g *Server) why(now *setup, place int) string {
 	var reasons []string
 	for gpu, id := range now.gpus {
@@ -129,7 +129,7 @@ func (g *Server) why(now *setup, place int) string {
 		case agent.Full:
 			reasons = append(reasons, fmt.Sprintf("GPU %s: its engine has as many requests as it takes", id))
 		case agent.Room:
-			reasons = append(reasons, fmt.Sprintf("GPU %s: engines with requests leave too little memory", id))
+			reasons = append(reasons, fmt.Sprintf("GPU %s: engines with requests, and kept ones, leave too little memory", id))
 		case agent.Broken:
 			again := g.agent.Standing(gpu, place).Retry - g.clock()
 			reasons = append(reasons, fmt.Sprintf("GPU %s: its engine has failed, no new one is started for %.0f s", id, max(0, again)))

@@ -17,20 +17,20 @@ import (
 	"medusa/agent"
 )
 
-// How long an engine has for its metrics, and how many bytes they may have.
+// The time limit for an engine's metrics, and the largest size that is read.
 const (
 	scrapeLimit = time.Second
 	scrapeBytes = 4 << 20
 )
 
-// scraped are the metrics of one engine; families is nil if it gave none.
+// scraped are the metrics of one engine. families is nil if the engine gave none.
 type scraped struct {
 	model, gpu string
 	families   map[string]*dto.MetricFamily
 }
 
-// scrape asks all engines at once for their own metrics, as vLLM has them. An engine that has none, or answers late or with something else, costs the
-// others nothing.
+// scrape asks all engines at once for their own metrics, as vLLM has them. If an engine has none, or answers late or with other text, the metrics of
+// the others are not affected.
 func (g *Server) scrape(ctx context.Context) []scraped {
 	ctx, cancel := context.WithTimeout(ctx, scrapeLimit)
 	defer cancel()
@@ -64,7 +64,7 @@ func metricsOf(ctx context.Context, at agent.Address) (map[string]*dto.MetricFam
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("GET /metrics: status %s", response.Status)
 	}
-	// Of longer ones, the last line is cut off, and the parser refuses that.
+	// If the text is longer, its last line is cut off. The parser refuses that.
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(response.Body, scrapeBytes))
 	// mutant: metrics that end within a line
@@ -74,8 +74,8 @@ func metricsOf(ctx context.Context, at agent.Address) (map[string]*dto.MetricFam
 	return families, nil
 }
 
-// merge writes the engines' families, each once, with the model and the GPU as the first labels. A family that ours knows already, or of which another engine
-// has a different type, is left out: a page of metrics has each name once.
+// merge writes the engines' families, each once, with the model and the GPU as the first labels. It leaves out a family that ours knows already, or
+// whose type differs from the first engine's: a page of metrics has each name once.
 func merge(out io.Writer, list []scraped, ours func(name string) bool) {
 	merged := map[string]*dto.MetricFamily{}
 	for _, s := range list {
@@ -109,7 +109,7 @@ func sorted(families map[string]*dto.MetricFamily) (list []*dto.MetricFamily) {
 	return list
 }
 
-// withPlace puts model and GPU before the engine's own labels. One of the same name becomes exported_NAME, as Prometheus has it.
+// withPlace puts model and GPU before the engine's own labels. An own label with one of these names becomes exported_NAME, as in Prometheus.
 func withPlace(own []*dto.LabelPair, s scraped) []*dto.LabelPair {
 	pair := func(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
 	labels := []*dto.LabelPair{pair("model", s.model), pair("gpu", s.gpu)}

@@ -13,7 +13,8 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// What engines say of themselves is on the server's page, by model and GPU: the page stays one that Prometheus reads, whatever they say.
+// The server's page shows the metrics of engines, by model and GPU. Prometheus can read the page even if an engine answers with bad
+// text.
 func TestMetricsOfEngines(t *testing.T) {
 	const vllm = `# HELP vllm:num_requests_running Number of requests.
 # TYPE vllm:num_requests_running gauge
@@ -30,7 +31,7 @@ go_goroutines 7
 		vllm,
 		"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 5\n",
 		"# TYPE vllm:num_requests_running counter\nvllm:num_requests_running 6\n",
-		"",                        // it has none
+		"",                        // it has no metrics
 		"vllm:half 1\nvllm:hal{",  // the end is missing
 		"\x00\xff garbage {{{ 1 ", // no metrics at all
 		"# TYPE medusa_serve_waiting gauge\nmedusa_serve_waiting{model=\"m0\"} 99\n",

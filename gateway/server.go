@@ -31,10 +31,10 @@ type Server struct {
 	watchers atomic.Int32
 	over     chan struct{} // closed when the server takes no more requests
 
-	setup atomic.Pointer[setup] // is replaced under mu
+	setup atomic.Pointer[setup] // replaced under mu
 
 	mu      sync.Mutex
-	using   []int // requests that know a model, by its place
+	using   []int // number of requests for a model, by its place
 	waiting []int // those of them without a turn
 }
 
@@ -71,7 +71,7 @@ func New(s *Spec, o Options) (*Server, error) {
 
 func gigabytes(n float64) int64 { return int64(n * 1e9) }
 
-// victim is the policy's way to choose who makes room.
+// victim is the policy's choice of the engine that makes room.
 func victim(policy string) func(now float64, idle []schedule.Resident, active func(int) bool) int {
 	return func(now float64, idle []schedule.Resident, active func(int) bool) int {
 		var e schedule.Evictor = schedule.LRU{Global: true}
@@ -85,10 +85,10 @@ func victim(policy string) func(now float64, idle []schedule.Resident, active fu
 	}
 }
 
-// drainLimit bounds the time that requests have to end after the server was told to.
+// drainLimit bounds the time for present requests after the server was told to end.
 const drainLimit = 60 * time.Second
 
-// Serve answers requests on a listener until ctx ends. It then takes no new ones, lets those that it has end, and stops all engines.
+// Serve answers requests on a listener until ctx ends. It then takes no new ones, lets present ones end, and stops all engines.
 func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
 	h.RegisterOnShutdown(sync.OnceFunc(func() { close(g.over) }))
@@ -101,7 +101,7 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 		limit, cancel := context.WithTimeout(context.Background(), drainLimit)
 		defer cancel()
 		if h.Shutdown(limit) != nil {
-			_ = h.Close() // clients that are left end with their connections
+			_ = h.Close() // requests that are left end with their connections
 		}
 		err = <-served
 	}

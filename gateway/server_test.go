@@ -32,7 +32,7 @@ type fixture struct {
 	live atomic.Int32 // engines that were started and not stopped
 }
 
-// start makes a server from YAML; the models' commands are never run. At the end no engine and no goroutine is left, and the log replays.
+// start makes a server from YAML. The models' commands are never run. At the end no engine and no goroutine is left, and the log replays.
 func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub)) *fixture {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -100,8 +100,8 @@ func config(policy string, n int, more string) string {
 	return out.String()
 }
 
-// Many clients of many models get their own answers under every policy, streamed and not. Some leave, some kill the engine that
-// they have: that costs no other request anything.
+// Many clients of many models get their own answers under every policy, streamed and not. Some leave, and some kill the engine that they
+// have. No other request fails.
 func TestServe(t *testing.T) {
 	for _, policy := range []string{"mqfq", "torpor", "lalbo3", "fcfs"} {
 		t.Run(policy, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 				})
 			}
 			for i := range 12 {
-				all.Go(func() { // m5 is only ever asked to fail
+				all.Go(func() { // m5 only gets requests that fail
 					prompt := []string{stubengine.Die, stubengine.Break, stubengine.Garbage}[i%3]
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
@@ -138,7 +138,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// If its engine fails, a client gets a clear error, whole or as the last event of its stream.
+// If its engine fails, a client gets a clear error, as the whole answer or as the last event of its stream.
 func TestEngineFails(t *testing.T) {
 	f := start(t, config("fcfs", 2, ""), func(fn int, s *stubengine.Stub) {
 		if fn == 1 {
@@ -162,7 +162,7 @@ func TestEngineFails(t *testing.T) {
 	}
 }
 
-// A request whose engine dies under it is tried once more if no byte was answered yet.
+// If the engine of a request dies, the request is tried once more if no byte was answered yet.
 func TestRetry(t *testing.T) {
 	var starts atomic.Int32
 	f := start(t, config("fcfs", 1, ""), func(_ int, s *stubengine.Stub) {
@@ -187,7 +187,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// An engine that closes a connection without an answer is looked at before the next request gets it.
+// If an engine closes a connection without an answer, its health is checked before the next request gets it.
 func TestClosedConnection(t *testing.T) {
 	f := start(t, config("fcfs", 1, ""), nil)
 	var got *stubengine.StatusError
@@ -199,7 +199,8 @@ func TestClosedConnection(t *testing.T) {
 	}
 }
 
-// The front of an engine that has died answers with errors for some time. Requests do not get them: the engine is started again, and answers.
+// If an engine has died, the server in front of it answers with errors for some time. Requests do not get these errors: the engine is started
+// again, and answers.
 func TestErrorsOfADeadEngine(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		f := start(t, config("fcfs", 1, ""), func(_ int, s *stubengine.Stub) { s.Sicken = 3 })
@@ -211,7 +212,7 @@ func TestErrorsOfADeadEngine(t *testing.T) {
 	}
 }
 
-// An error of an engine that is well is about the request, which gets it as it is.
+// An error of a healthy engine is about the request. The client gets it as it is.
 func TestErrorsOfALivingEngine(t *testing.T) {
 	starts := 0
 	f := start(t, config("fcfs", 1, ""), func(_ int, _ *stubengine.Stub) { starts++ })
@@ -229,7 +230,7 @@ func TestErrorsOfALivingEngine(t *testing.T) {
 	}
 }
 
-// Requests that no engine sees.
+// The server refuses these requests itself.
 func TestRefusals(t *testing.T) {
 	f := start(t, config("fcfs", 1, "max_body: 1000\n"), nil)
 	f.setup.Load().keys = map[string]bool{"right": true, "also right": true}
@@ -270,7 +271,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// If too many requests of a model wait, the next is told when to come again. Other models go on.
+// If too many requests of a model wait, the next one is refused, with a time to come again. Other models go on.
 func TestBound(t *testing.T) {
 	f := start(t, "gpus: ['0']\nmax_waiting: 3\npolicy: {name: lalb}\nmodels:\n"+
 		"- {name: m0, command: [e, '{port}'], slots: 1, memory: 0.5, service: 4}\n- {name: m1, command: [e, '{port}'], memory: 0.5}\n",
@@ -291,7 +292,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// At its end, the server lets requests end that it has, takes no others, and stops its engines.
+// At its end, the server lets present requests end, takes no others, and stops its engines.
 func TestDrain(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Service = 300 * time.Millisecond })
 	l, err := net.Listen("tcp", "127.0.0.1:0")

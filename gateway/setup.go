@@ -10,14 +10,14 @@ import (
 	"medusa/schedule"
 )
 
-// setup is a configuration in force. Models and GPUs have places, by which engines and requests know them: those that a later
-// configuration keeps keep theirs. A setup never changes.
+// setup is a configuration in force. Engines and requests know models and GPUs by their places. A model or GPU that a later configuration
+// keeps keeps its place. A setup never changes.
 type setup struct {
 	spec      *Spec
 	keys      map[string]bool
 	functions map[string]int // places by name, of the models of the file
-	models    []*Model       // by place, those that leave included
-	gpus      []string       // by place, those that leave included
+	models    []*Model       // by place, with those that leave
+	gpus      []string       // by place, with those that leave
 	fresh     []int          // places of models that had another model before
 }
 
@@ -67,13 +67,13 @@ func (u *setup) next(s *Spec, vacant func(place int) bool) (*setup, error) {
 	return n, nil
 }
 
-// sameEngine reports whether an engine of the one model may go on as the other's.
+// sameEngine reports whether an engine of one model may go on as an engine of the other.
 func (m *Model) sameEngine(other *Model) bool {
 	return m.Name == other.Name && slices.Equal(m.Command, other.Command) && maps.Equal(m.Env, other.Env) && m.Artifact == other.Artifact && m.Pool == other.Pool && slices.Equal(m.Weights, other.Weights) &&
 		m.Memory == other.Memory && m.Asleep == other.Asleep && m.HostGB == other.HostGB
 }
 
-// leaving reports whether the file has not the model at a place any more.
+// leaving reports whether the file no longer has the model at a place.
 func (u *setup) leaving(place int) bool {
 	now, ok := u.functions[u.models[place].Name]
 	return !ok || now != place
@@ -82,7 +82,7 @@ func (u *setup) leaving(place int) bool {
 // has reports whether the file has a GPU.
 func (u *setup) has(gpu string) bool { return slices.Contains(u.spec.GPUs, gpu) }
 
-// gone are the places of GPUs that the file has not any more.
+// gone lists the places of GPUs that the file no longer has.
 func (u *setup) gone() (list []int) {
 	for place, id := range u.gpus {
 		if !u.has(id) {
@@ -113,7 +113,7 @@ func (u *setup) policy() dispatch.Config {
 	return c
 }
 
-// described are models as a log has them.
+// described are the models in the form of a log.
 func described(models []*Model) (list []dispatch.Model) {
 	for _, m := range models {
 		list = append(list, dispatch.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, HostGB: m.HostGB, Keep: m.Keep, Restored: m.Artifact != "",
@@ -122,7 +122,7 @@ func described(models []*Model) (list []dispatch.Model) {
 	return list
 }
 
-// params are those of package schedule, for models and GPUs by place.
+// params returns the parameters for package schedule, for models and GPUs by place.
 func params(s *Spec, models []*Model, gpus []string) schedule.Params {
 	policy := s.Policy
 	p := schedule.Params{Functions: len(models), D: policy.D, T: policy.T, Alpha: policy.Alpha, Limit: policy.UtilizationLimit,
@@ -131,7 +131,7 @@ func params(s *Spec, models []*Model, gpus []string) schedule.Params {
 		p.Weights = append(p.Weights, m.Weight)
 		if m.Deadline > 0 {
 			p.Deadline = append(p.Deadline, m.Deadline)
-		} else { // one that leaves may have none
+		} else { // a model that leaves may have none
 			p.Deadline = append(p.Deadline, m.Timeout)
 		}
 	}
@@ -146,8 +146,8 @@ func params(s *Spec, models []*Model, gpus []string) schedule.Params {
 	return p
 }
 
-// Reload puts another configuration in force. Every request is answered as if its configuration were the only one: those that have
-// arrived keep their models and engines, which end with the last of them if the new one lacks them. If it fails, the old one stays in force.
+// Reload puts another configuration in force. Each request is answered under the configuration at its arrival: it keeps its model and
+// engine. An engine that the new configuration lacks ends with its last request. If Reload fails, the old configuration stays in force.
 func (g *Server) Reload(s *Spec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,7 +171,7 @@ func (g *Server) Reload(s *Spec) error {
 	})
 }
 
-// free reports whether no request knows the model at a place, and no engine is its.
+// free reports whether a place has no request and no engine.
 func (g *Server) free(place int) bool {
 	// mutant: places of models that requests know
 	return g.using[place] == 0 && g.agent.Vacant(place)

@@ -17,29 +17,29 @@ import (
 // Spec is a configuration. Times are in seconds.
 type Spec struct {
 	Listen     string     `yaml:"listen"`         // default 127.0.0.1:8080
-	KeysFile   string     `yaml:"keys"`           // file with a key a line; without it everybody may ask
+	KeysFile   string     `yaml:"keys"`           // file with a key a line; without it there is no check
 	GPUs       []string   `yaml:"gpus"`           // each for CUDA_VISIBLE_DEVICES
 	Neighbours [][]string `yaml:"neighbours"`     // pairs of GPUs behind the same PCIe switch
 	Policy     Policy     `yaml:"policy"`         //
 	HostMemory float64    `yaml:"host_memory_gb"` // for engines that sleep at level 1
 	MaxWaiting int        `yaml:"max_waiting"`    // requests of a model; default 256
 	MaxBody    int64      `yaml:"max_body"`       // bytes; default 4 MiB
-	State      string     `yaml:"state"`          // folder; without it, engines that an earlier server left are not looked for
+	State      string     `yaml:"state"`          // folder; without it, engines that an earlier server left are not ended
 	Retry      float64    `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
-	Health     float64    `yaml:"health"`         // time between two looks at an engine; default 10
-	Agent      *Remote    `yaml:"agent"`          // for a Node alone
+	Health     float64    `yaml:"health"`         // time between two health checks of an engine; default 10
+	Agent      *Remote    `yaml:"agent"`          // only for a Node
 	Models     []Model    `yaml:"models"`
 
 	dir string
 }
 
-// Remote says how an endpoint picker reaches the GPUs of a Node.
+// Remote has the addresses at which an endpoint picker reaches the GPUs of a Node.
 type Remote struct {
 	Listen []string `yaml:"listen"` // an address for each GPU
 	Secret string   `yaml:"secret"` // file
 }
 
-// Policy names a policy of package schedule, with its parameters there.
+// Policy names a policy of package schedule, and its parameters.
 type Policy struct {
 	Name             string   `yaml:"name"` // default mqfq
 	D                int      `yaml:"d"`
@@ -56,7 +56,7 @@ type Model struct {
 	Command  []string          `yaml:"command"` // of the engine; {port}, {gpu} and {name} are filled in
 	Env      map[string]string `yaml:"env"`
 	Artifact string            `yaml:"artifact"` // starts are restored from it
-	Pool     string            `yaml:"pool"`     // file of a pool, of which each restored start has one of its own
+	Pool     string            `yaml:"pool"`     // file of a pool; each restored start has its own pool
 	Weights  []string          `yaml:"weights"`  // files and folders that a restored start reads into the page cache while its engine imports
 	Memory   float64           `yaml:"memory"`   // share of a GPU's memory; default 1
 	Slots    int               `yaml:"slots"`    // requests at a time; default 8
@@ -96,7 +96,7 @@ func parse(path string, data []byte) (*Spec, error) {
 	return s, nil
 }
 
-// UnmarshalYAML sets the defaults of a model before it is read, so that a zero in the file is one.
+// UnmarshalYAML sets the defaults of a model before it is read, so that a 0 in the file stays 0.
 func (m *Model) UnmarshalYAML(read func(any) error) error {
 	type plain Model // without this method
 	*m = Model{Memory: 1, Slots: 8, Weight: 1, StartLimit: 600, Timeout: 600, Start: 10, Wake: 1, Service: 1}
@@ -131,7 +131,7 @@ func (s *Spec) complete() {
 	}
 }
 
-// The least time that is not none, and the most of a field: more would overflow durations and sizes.
+// The least time that is more than 0, and the largest values of fields. Larger ones would overflow durations and sizes.
 const (
 	minSeconds   = 0.001
 	maxSeconds   = 1e8
@@ -139,7 +139,7 @@ const (
 	maxWeight    = 1e6
 )
 
-// number is a field of a mapping at path that has to be a number in a range.
+// number is a field of the mapping at path, with its range.
 type number struct {
 	name        string
 	value       float64
@@ -315,7 +315,7 @@ func (m *Model) named(placeholder string) bool {
 	return false
 }
 
-// keys reads the API keys; none means that everybody may ask.
+// keys reads the API keys. nil means that requests need none.
 func (s *Spec) keys() (map[string]bool, error) {
 	if s.KeysFile == "" {
 		return nil, nil

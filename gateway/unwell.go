@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unwell returns an error if an engine answers with an error of its server and, by lives, has ended meanwhile. Servers in front of an engine's process, as vLLM has one, answer
-// so for some time after that process has died. An engine that lives keeps its answer: the error is about the request.
+// unwell returns an error if an engine answers with a server error and has ended meanwhile (lives). A server in front of an engine's process, as in
+// vLLM, answers so for some time after that process has died. If the engine lives, its answer stays: the error is about the request.
 func unwell(r *http.Response, lives func() bool) error {
 	// mutant: errors of a server whose engine has died
 	if (r.StatusCode >= http.StatusInternalServerError || errorFirst(r)) && !lives() {
@@ -18,10 +18,10 @@ func unwell(r *http.Response, lives func() bool) error {
 	return nil
 }
 
-// firstBytes bounds what is looked at of a stream: it is sent on once a part of it has come.
+// firstBytes bounds the part of a stream that errorFirst reads. A stream is sent on after its first part.
 const firstBytes = 4 << 10
 
-// errorFirst reports whether a stream begins with an error. What it reads of the stream is put back.
+// errorFirst reports whether a stream begins with an error. It puts back the bytes that it has read.
 func errorFirst(r *http.Response) bool {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
 		return false
@@ -34,10 +34,10 @@ func errorFirst(r *http.Response) bool {
 	return bytes.HasPrefix(event, []byte(`data: {"error"`))
 }
 
-// putBack is a body of which a part was read.
+// putBack is a body whose first part was read already.
 type putBack struct {
 	part []byte
-	err  error // that came with the part
+	err  error // the error that came with the part
 	io.ReadCloser
 }
 

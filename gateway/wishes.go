@@ -8,9 +8,9 @@ import (
 	"medusa/internal/apierror"
 )
 
-// The headers by which a client, or a gateway in front, says more of a request.
+// The headers with which a client, or a gateway in front, describes a request further.
 const (
-	headerFlow     = "X-Gateway-Inference-Fairness-ID" // as the Gateway API inference extension has it
+	headerFlow     = "X-Gateway-Inference-Fairness-ID" // of the Gateway API inference extension
 	headerDeadline = "X-Medusa-Deadline"               // seconds
 )
 

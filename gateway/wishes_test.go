@@ -34,7 +34,7 @@ func (f *fixture) send(ctx context.Context, prompt string, headers ...string) (s
 	return response.StatusCode, string(text), err
 }
 
-// Headers that cannot be meant are refused, and name themselves.
+// Headers with invalid values are refused, and the error names the header.
 func TestHeaders(t *testing.T) {
 	f := start(t, config("torpor", 1, ""), nil)
 	for _, row := range []struct {
@@ -54,22 +54,21 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Requests of a flow that has sent many leave turns to others, and the earliest deadline comes first within a flow, and between flows that
-// are equal.
+// If a flow has sent many requests, it takes turns with others. The earliest deadline comes first within a flow, and between equal flows.
 func TestFlowsAndDeadlines(t *testing.T) {
 	first := make(chan struct{})
 	var once sync.Once
 	f := start(t, "gpus: ['0']\npolicy: {name: lalb}\nmodels:\n- {name: m0, command: [e, '{port}'], slots: 1}\n", func(_ int, s *stubengine.Stub) {
 		s.Observe = func(what string) {
 			if what == "start" {
-				once.Do(func() { <-first }) // until all wait
+				once.Do(func() { <-first }) // until all others wait
 			}
 		}
 	})
 	var mu sync.Mutex
 	var order []string
 	var all sync.WaitGroup
-	waiting := -1 // the first runs
+	waiting := -1 // the first request runs
 	ask := func(name string, headers ...string) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -98,7 +97,7 @@ func TestFlowsAndDeadlines(t *testing.T) {
 	}
 }
 
-// A client of a flow that leaves while others wait takes no other's place.
+// If a client of a flow leaves while others wait, the others keep their places.
 func TestFlowsLeave(t *testing.T) {
 	f := start(t, "gpus: ['0']\npolicy: {name: mqfq}\nmodels:\n- {name: m0, command: [e, '{port}'], slots: 2}\n", nil)
 	var all sync.WaitGroup
@@ -121,7 +120,7 @@ func TestFlowsLeave(t *testing.T) {
 	all.Wait()
 }
 
-// A start that takes too long is the engine's failure, not the end of the client's time.
+// If a start takes too long, the error is the engine's failure, not the timeout of the client.
 func TestStartThatIsTooLong(t *testing.T) {
 	one := strings.Replace(config("mqfq", 1, ""), "start: 0.01", "start: 0.01, start_limit: 0.01", 1)
 	f := start(t, one, func(_ int, s *stubengine.Stub) { s.Load = time.Hour })
@@ -130,7 +129,7 @@ func TestStartThatIsTooLong(t *testing.T) {
 	}
 }
 
-// An engine that wants a key gets it in place of the client's.
+// An engine that wants a key gets its own in place of the client's.
 func TestKeyOfAnEngine(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Secret = "of the engine" })
 	if status, body, err := f.send(t.Context(), "x", "Authorization", "Bearer of the client"); err != nil || status != http.StatusOK {
@@ -138,7 +137,7 @@ func TestKeyOfAnEngine(t *testing.T) {
 	}
 }
 
-// While a model has the only place, the engine of another one with a waiting request wakes already.
+// While one model has the only place, the engine of another model with a waiting request wakes already.
 func TestPrefetch(t *testing.T) {
 	model := "- {name: m%d, command: [engine, '{port}'], memory: 0.5, slots: 2%s}\n"
 	text := "gpus: ['0']\npolicy: {name: mqfq, d: 1}\nhost_memory_gb: 1\nmodels:\n" + fmt.Sprintf(model, 0, "") + fmt.Sprintf(model, 1, ", sleep: 1") + fmt.Sprintf(model, 2, "")

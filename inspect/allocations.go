@@ -14,7 +14,7 @@ type Allocation struct {
 	Kind     string   `json:"kind"`
 	Owner    string   `json:"owner"` // engine: the engine repeats it online; graph: the restorer makes it
 	Size     uint64   `json:"size"`
-	Live     bool     `json:"live"` // when the engine was ready
+	Live     bool     `json:"live"` // not freed when the engine was ready
 	Saved    uint64   `json:"saved"`
 	Pointers int      `json:"pointers"` // of all graphs, into this allocation
 	Use      string   `json:"use"`      // role of the tensor that the engine named in it: weight, kv, input, output; else "-"
@@ -24,7 +24,7 @@ type Allocation struct {
 // Allocations lists the allocation sequence.
 type Allocations []Allocation
 
-// ListAllocations says for every allocation who makes it and how it is used.
+// ListAllocations lists every allocation with its maker and its use.
 func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	out := make(Allocations, len(s.Allocations))
 	for i, a := range s.Allocations {
@@ -57,7 +57,7 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	return out, err
 }
 
-// parameterPointers visits a node's pointers but for those of attributes.
+// parameterPointers visits a node's pointers, except those of attributes.
 func parameterPointers(n *graphir.Node, visit func(graphir.Pointer)) {
 	if n.Kernel() == nil {
 		n.Pointers(visit)

@@ -14,7 +14,7 @@ import (
 // evil clears a screen, sets a title, and begins a line and a column.
 const evil = "\x1b[2J\x1b]0;x\a\u009b1m\u202e\nforged\tcolumn\r"
 
-// hostile is an artifact with such names everywhere.
+// hostile is an artifact that has such names everywhere.
 func hostile(t *testing.T) *artifacts.Artifact {
 	a := artifact(t)
 	a.Identity[0].Value, a.Identity[1].Key = evil, evil

@@ -40,11 +40,11 @@ type Summary struct {
 	factors artifacts.Identity // in the artifact's order, for the table
 }
 
-// Elastic is what a start may map of a KV cache with kv_bytes of addresses.
+// Elastic is the part of a KV cache that a start may map. The addresses of kv_bytes are reserved.
 type Elastic struct {
 	Least       uint64 `json:"least_bytes"` // each start maps these
 	LeastBlocks uint64 `json:"least_blocks"`
-	Blocks      uint64 `json:"blocks"` // with all of its memory
+	Blocks      uint64 `json:"blocks"` // if all of it is mapped
 }
 
 // Directory is a bundled directory. Sizes are in bytes.

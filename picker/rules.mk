@@ -1,4 +1,4 @@
-# medusa-picker, an endpoint picker for Envoy: a module of its own (docs/gateway.md), so that nothing else downloads Envoy's API.
+# medusa-picker, an endpoint picker for Envoy. It is a module of its own (docs/gateway.md), so that only it downloads Envoy's API.
 # `make picker` builds build/medusa-picker. The first build takes minutes: it compiles the client of Kubernetes.
 .PHONY: picker test-picker test-gateway
 picker:

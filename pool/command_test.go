@@ -66,7 +66,8 @@ func TestReadProgram(t *testing.T) {
 	}
 }
 
-// A module beside the program comes before all others in a cold start.
+// In a cold start, a module beside the program comes before all
+// others.
 func TestShadowed(t *testing.T) {
 	for _, row := range []struct {
 		make string

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sample is an engine, what its imports depended on, and a start that differs in nothing.
+// sample is an engine, the facts of its imports, and a start without differences.
 func sample(t *testing.T) (*Engine, *facts, *start) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func all(e *Engine, f *facts, s *start) string {
 	return strings.Join(texts(append(list, processDifferences(f, have, s.like)...)), ", ")
 }
 
-// Each row makes one thing differ.
+// Each row changes one property.
 func TestDifferences(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -120,7 +120,7 @@ func other(list []property, name string) []property {
 	return list
 }
 
-// A process without privileges takes no limit above its own, no better priority, and no better score.
+// A process without privileges takes no limit above its own, no better priority, and no lower OOM score.
 func TestWithoutPrivileges(t *testing.T) {
 	_, f, s := sample(t)
 	have := *s.like
@@ -136,7 +136,8 @@ func TestWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// What make may leave ignored in its children, SIGHUP, and the first and the last of the real-time signals.
+// Signals that make may leave ignored in its children, SIGHUP, and the first and the last of the real-time
+// signals.
 func TestSignals(t *testing.T) {
 	if got, want := signals(1<<31|1<<32|1|1<<33|1<<63), []int{1, 34, 64}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A process that a start has taken is no other start's, however soon that one comes.
+// A process that one start has taken is never given to another, even if both ask at
+// once.
 func TestUsedOnce(t *testing.T) {
 	e, f, s := sample(t)
 	f.Pid = os.Getpid()

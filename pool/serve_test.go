@@ -16,7 +16,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// serve runs a pool of no processes.
+// serve runs a pool without processes.
 func serve(t *testing.T) (socket string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func serve(t *testing.T) (socket string) {
 	return socket
 }
 
-// Whatever comes, the answer is an error, and the next request is served.
+// A malformed request gets an error, and the next request is served.
 func TestMalformedRequests(t *testing.T) {
 	socket := serve(t)
 	for _, row := range []struct{ sent, want string }{
@@ -68,7 +68,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// The folder of the socket must keep others out.
+// Other users must not be able to open the folder of the socket.
 func TestOpenFolder(t *testing.T) {
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open")
@@ -83,7 +83,8 @@ func TestOpenFolder(t *testing.T) {
 	}
 }
 
-// A second pool does not take the socket of the first. One that was killed leaves a socket that nobody serves.
+// A second pool does not take the socket of the first. A pool that was killed leaves a socket that no process
+// serves.
 func TestSocketOfAnother(t *testing.T) {
 	socket := serve(t)
 	if _, err := Listen(socket); err == nil || !strings.Contains(err.Error(), "another pool serves it") {
@@ -102,7 +103,7 @@ func TestSocketOfAnother(t *testing.T) {
 	_ = l.Close()
 }
 
-// asks is what another user's process does: a whole request for the status.
+// asks makes this program act as another user's process: it sends a whole request for the status.
 const asks = "medusa-test-asks"
 
 func init() {
@@ -128,7 +129,7 @@ func TestAnotherUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A copy where everybody can read it: the test's own folder may be closed.
+		// A copy that all users can read: they may not be able to open the test's own folder.
 		dir, err := os.MkdirTemp("/tmp", "medusa-pool-")
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +156,7 @@ func TestAnotherUser(t *testing.T) {
 	if got := ask(); !strings.Contains(got, "permission denied") {
 		t.Errorf("the folder lets another user in: %q", got)
 	}
-	// Somebody opens everything by mistake.
+	// All folders and the socket are open to all users, as by a mistake.
 	for path := socket; path != "/tmp" && path != "/"; path = filepath.Dir(path) {
 		if err := os.Chmod(path, 0o777); err != nil {
 			t.Fatal(err)
@@ -166,7 +167,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// Descriptors arrive as they were sent, with a message of any length.
+// A descriptor arrives with a message of any length.
 func TestMessages(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})

@@ -50,7 +50,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// In a start's own pool, an engine without a command is for the start's.
+// In a start's own pool, an engine without a command is for the start's
+// command.
 func TestSingleCommand(t *testing.T) {
 	dir := t.TempDir()
 	library, python, file := filepath.Join(dir, "libmedusa_interpose.so"), filepath.Join(dir, "python3"), filepath.Join(dir, "pool.yaml")

@@ -80,10 +80,10 @@ func (p *roundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 	return Decision{}, false
 }
 
-// Done does nothing: round robin keeps no account of completions.
+// Done has no effect: round robin keeps no account of completions.
 func (p *roundRobin) Done(float64, Completion) {}
 
-// Lost does nothing, as Done.
+// Lost has no effect, as Done.
 func (p *roundRobin) Lost(float64, Request, int) {}
 
 // Leave implements [Binder].
@@ -93,7 +93,7 @@ func (p *roundRobin) Leave(gpu int) {
 	}
 	p.left[gpu] = true
 	if gpu >= len(p.local) {
-		return // nothing was bound yet
+		return // no request was bound yet
 	}
 	waiting := p.global
 	p.global = fifo{}
@@ -142,8 +142,8 @@ func (p *loadBalance) Next(_ float64, c Cluster) (Decision, bool) {
 	return Decision{Request: p.queue.pop(), GPU: best, Peer: Anywhere}, true
 }
 
-// Done does nothing: the idle test is the cluster's.
+// Done has no effect: the cluster knows which GPUs are idle.
 func (p *loadBalance) Done(float64, Completion) {}
 
-// Lost does nothing, as Done.
+// Lost has no effect, as Done.
 func (p *loadBalance) Lost(float64, Request, int) {}

@@ -58,7 +58,7 @@ func TestCancelledRequestsAreGone(t *testing.T) {
 	}
 }
 
-// ghosts accompanies every request with others that come and leave before the policy is asked.
+// ghosts adds further requests to each request. They come and leave before the policy is asked.
 type ghosts struct {
 	Policy
 	rng       *rand.Rand
@@ -106,8 +106,7 @@ func TestGhostsChangeNothing(t *testing.T) {
 }
 
 // TestCancelAndFairness: the clients of every second request of one function give up while it waits. That changes neither the
-// functions' virtual times nor the global one. All functions get the same service within the bound as long as they have a
-// backlog.
+// functions' virtual times nor the global one. While all functions have a backlog, they get the same service within the bound.
 func TestCancelAndFairness(t *testing.T) {
 	const d, over = 2, 5.0
 	service := []float64{0.3, 1.1, 2.7, 0.9}
@@ -156,7 +155,7 @@ func TestCancelAndFairness(t *testing.T) {
 	}
 }
 
-// TestCancelInTorpor: a request that left counts neither for nor against its function.
+// TestCancelInTorpor: a request that left does not count in its function's share.
 func TestCancelInTorpor(t *testing.T) {
 	w := newWorld(t, 1, 1, 2, []float64{1, 1})
 	p := newTorpor([]float64{5, 5}, Topology{})
@@ -213,7 +212,7 @@ func TestOrderOfGPUs(t *testing.T) {
 	}
 }
 
-// TestCancelFreesTheGPU: a request bound to a GPU that does not take it keeps others away, until its client leaves.
+// TestCancelFreesTheGPU: a request is bound to a GPU that does not take it, and holds up others until its client leaves.
 func TestCancelFreesTheGPU(t *testing.T) {
 	w := picky{newWorld(t, 1, 1, 2, []float64{1, 1}), 1}
 	p := &lalb{limit: 25}

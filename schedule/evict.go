@@ -46,7 +46,7 @@ func (HeavyLight) Victim(_ float64, idle []Resident) int {
 
 // Sticky is MQFQ-Sticky's eviction (§4.3): workers of queues that are not active first, each by least recent use.
 type Sticky struct {
-	// Active is that of the policy ([Anticipator]).
+	// Active is the policy's ([Anticipator]).
 	Active func(now float64, fn int) bool
 }
 

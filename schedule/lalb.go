@@ -11,7 +11,7 @@ type lalb struct {
 	local  []fifo
 	used   usage
 	order  []int // GPUs by use, then by number
-	round  []int // idle GPUs this round has still to look at
+	round  []int // idle GPUs that this round has not visited yet
 	queued int
 	fresh  bool // an arrival or completion since the round began
 }
@@ -57,10 +57,11 @@ func (p *lalb) Lost(float64, Request, int) { p.fresh = true }
 // Again implements [Rounds].
 func (p *lalb) Again() { p.fresh = true }
 
-// Leave implements [Binder]. Bound requests are the oldest of the queue again, and may be passed over anew.
+// Leave implements [Binder]. Bound requests become the oldest of the queue again, and their counts of being passed over start at
+// 0.
 func (p *lalb) Leave(gpu int) {
 	if gpu >= len(p.local) {
-		return // nothing was ever decided
+		return // no decision was made yet
 	}
 	q := &p.local[gpu]
 	freed := make([]visited, q.len())
@@ -103,7 +104,7 @@ func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {
 	return Decision{}, false
 }
 
-// count counts a dispatch to g and moves it to its place in the order. A sort in each round would cost more than all else.
+// count counts a dispatch to g and moves g to its place in the order. A sort in each round would take most of the time.
 func (p *lalb) count(g int) {
 	i, _ := slices.BinarySearchFunc(p.order, g, p.compare)
 	p.used[g]++
@@ -198,8 +199,8 @@ func (p *lalb) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 	return Decision{}, false, false
 }
 
-// cheapest returns the idle GPU with the lowest cost of a miss: g, unless another is nearer to the weights or the artifact. The
-// thesis has no such difference; there it is always g. It is -1 if g does not accept fn.
+// cheapest returns the idle GPU with the lowest cost of a miss: g, unless another is nearer to the weights or the artifact. In
+// the thesis all costs are equal, and it is always g. It is -1 if g does not accept fn.
 func (p *lalb) cheapest(c Cluster, g, fn int) int {
 	if !c.Accepts(g, fn) {
 		return -1
@@ -215,7 +216,7 @@ func (p *lalb) cheapest(c Cluster, g, fn int) int {
 	return best
 }
 
-// finish is the estimated finish time of Algorithm 2: the requests that run on h, then those bound to it.
+// finish is the estimated finish time of Algorithm 2: the end of the requests that run on h, and of those bound to it.
 func (p *lalb) finish(c Cluster, h int) float64 {
 	t := c.FinishTime(h)
 	for i := range p.local[h].len() {

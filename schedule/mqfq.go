@@ -86,8 +86,8 @@ func (m *mqfq) Arrive(now float64, r Request) {
 	m.queued++
 }
 
-// Cancel implements [Policy]. Virtual time is charged at the dispatch, so nothing is given back. A queue that becomes empty this
-// way keeps its state for its TTL after its last execution, like any other.
+// Cancel implements [Policy]. Virtual time is charged at the dispatch, so there is no charge to give back. A queue that becomes
+// empty this way keeps its state for its TTL after its last execution, like any other.
 func (m *mqfq) Cancel(r Request) bool {
 	if m.flows[r.Fn].cancel(r.ID) < 0 {
 		return false
@@ -103,7 +103,7 @@ func (m *mqfq) Next(now float64, c Cluster) (Decision, bool) {
 		return Decision{}, false
 	}
 	// Line 2 takes the minimum over all queues, Table 2 over active ones. Reading taken: queues with waiting requests, because an
-	// empty Active queue would hold the others back for nothing. The minimum never falls; otherwise a returning queue would gain
+	// empty Active queue would hold the others back without need. The minimum never falls; otherwise a returning queue would gain
 	// credit.
 	least := math.Inf(1)
 	for i := range m.flows {
@@ -212,7 +212,7 @@ func (m *mqfq) Done(now float64, d Completion) {
 	f.tau.add(d.Service)
 }
 
-// Lost returns the token. The time until an engine dies says nothing of the service time.
+// Lost returns the token. The time until an engine dies is not a service time.
 func (m *mqfq) Lost(now float64, r Request, gpu int) {
 	f := &m.flows[r.Fn]
 	// mutant: tokens of lost requests

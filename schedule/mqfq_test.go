@@ -92,7 +92,7 @@ func TestMQFQFairness(t *testing.T) {
 	}
 }
 
-// FCFS must break the bound, or else the bound shows nothing.
+// FCFS must break the bound. Otherwise the load could not show that MQFQ keeps it.
 func TestFCFSBreaksTheFairnessBound(t *testing.T) {
 	service := []float64{1, 1}
 	var trace []arrival

@@ -55,7 +55,7 @@ func TestSJFLimitsUnfairness(t *testing.T) {
 	}
 }
 
-// TestLALBVisits: no waiting request is ever passed over more than limit+1 times, and limits matter.
+// TestLALBVisits: no waiting request is passed over more than limit+1 times, and the limit has an effect.
 func TestLALBVisits(t *testing.T) {
 	for _, limit := range []int{0, 3, 25} {
 		for seed := range uint64(6) {

@@ -33,7 +33,7 @@ func split(rrc []float64, alpha float64) (high []bool) {
 	sum := 0.0
 	for _, i := range order {
 		sum += math.Max(rrc[i], 0)
-		// Another order of addition must not exclude the last function when alpha is 1.
+		// With alpha 1, rounding must not exclude the last function.
 		if sum > alpha*total*(1+1e-12) {
 			break
 		}
@@ -52,7 +52,7 @@ type alphaTuner struct {
 	seen      bool
 }
 
-// observe takes the ratio of complying functions in the period that just ended.
+// observe adjusts alpha to the ratio of complying functions in the period that has just ended.
 func (t *alphaTuner) observe(ratio float64) {
 	change := ratio - t.last
 	if !t.seen {

@@ -53,8 +53,8 @@ func (p *scaleOut) bind(g int) Decision {
 	return Decision{Request: p.queue.pop(), GPU: g, Peer: Anywhere}
 }
 
-// Done does nothing: the cluster counts the requests in flight.
+// Done has no effect: the cluster counts the requests in flight.
 func (p *scaleOut) Done(float64, Completion) {}
 
-// Lost does nothing, as Done.
+// Lost has no effect, as Done.
 func (p *scaleOut) Lost(float64, Request, int) {}

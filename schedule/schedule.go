@@ -1,10 +1,10 @@
 // Package schedule decides which request runs next, on which GPU, and which model makes room for it.
 //
 // In: arrivals and completions, each with the caller's time in seconds, and a [Cluster] to look at. Out: [Decision]s. The package
-// has no clock, no goroutine and no randomness but from given seeds. The same calls give the same decisions, so one
-// implementation serves both the simulator and real workers. A request is admitted to a worker, and a worker batches: a free GPU
-// or token in the papers is a free batch slot here ([Cluster.Accepts]). Service times exclude cold starts; a cold start is a
-// separate cost ([Cluster.Start], [Cost]).
+// has no clock and no goroutine, and its only randomness comes from given seeds. The same calls give the same decisions, so one
+// implementation serves both the simulator and real workers. A request is admitted to a worker, and a worker batches: a free GPU or
+// token in the papers is a free batch slot here ([Cluster.Accepts]). Service times exclude cold starts; a cold start is a separate
+// cost ([Cluster.Start], [Cost]).
 //
 // No function here returns an error at run time. [New] refuses wrong parameters.
 //
@@ -14,7 +14,7 @@ package schedule
 
 import "slices"
 
-// Request is one invocation of function Fn, a model served by workers. ID is the caller's and unique.
+// Request is one invocation of function Fn, a model served by workers. The caller chooses ID, and each is unique.
 type Request struct {
 	ID int
 	Fn int
@@ -31,9 +31,9 @@ type Decision struct {
 	Peer    int
 }
 
-// Completion reports a request that has left GPU. Service is its running time in seconds, without waiting and without its cold
-// start. Latency is the time in seconds since its arrival, to which its deadline applies. Deadline is the request's own, or 0 for that
-// of its function.
+// Completion reports a request that has left GPU. Service is its running time in seconds, without waiting and without its cold start.
+// Latency is the time in seconds since its arrival, to which its deadline applies. Deadline is the request's own, or 0 for its
+// function's.
 type Completion struct {
 	Request  Request
 	GPU      int
@@ -57,8 +57,8 @@ type Policy interface {
 	Next(now float64, c Cluster) (Decision, bool)
 	// Done accounts for a finished request.
 	Done(now float64, d Completion)
-	// Lost accounts for a decided request whose engine has died. Its place is free again. The function is not credited, and keeps
-	// what it was charged: it had the GPU until then. If the request is to run elsewhere, it arrives again under a new ID.
+	// Lost accounts for a decided request whose engine has died. Its place is free again. The function is not credited, and its
+	// charge stays: it had the GPU until then. If the request has to run elsewhere, it arrives again under a new ID.
 	Lost(now float64, r Request, gpu int)
 	// Queued returns the number of requests that wait for a decision.
 	Queued() int
@@ -67,7 +67,7 @@ type Policy interface {
 // Rounds is a policy that looks at the GPUs once after each arrival and completion.
 type Rounds interface {
 	Policy
-	// Again starts a new round: a place is free of which no other call has told.
+	// Again starts a new round, because a place became free without another call.
 	Again()
 }
 

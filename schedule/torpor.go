@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Topology is how the GPUs of a node are wired.
+// Topology is the wiring of a node's GPUs.
 type Topology struct {
 	// Neighbour gives the GPU behind the same PCIe switch, -1 for none.
 	Neighbour []int `json:"neighbour,omitempty"`
@@ -72,7 +72,7 @@ func (p *torpor) Arrive(_ float64, r Request) {
 	}
 }
 
-// Cancel implements [Policy]. The request counts neither for nor against its function.
+// Cancel implements [Policy]. The request does not count in its function's share.
 func (p *torpor) Cancel(r Request) bool {
 	q := &p.queues[r.Fn]
 	if q.cancel(r.ID) < 0 {
@@ -86,7 +86,7 @@ func (p *torpor) Cancel(r Request) bool {
 	return true
 }
 
-// Done counts the request for or against its function's deadline.
+// Done counts the request as meeting or missing its deadline.
 func (p *torpor) Done(_ float64, d Completion) {
 	fn := d.Request.Fn
 	p.running[fn] = false
@@ -105,7 +105,7 @@ func (p *torpor) Done(_ float64, d Completion) {
 	p.anyServed = true
 }
 
-// Lost lets the function run again. The request counts neither for nor against it.
+// Lost lets the function run again. The request does not count in its function's share.
 func (p *torpor) Lost(_ float64, r Request, _ int) {
 	p.running[r.Fn] = false
 	if p.queues[r.Fn].len() > 0 {
@@ -174,8 +174,8 @@ func (p *torpor) refresh(now float64) {
 	p.high = split(p.key, p.tuner.alpha)
 }
 
-// accepted reports whether any GPU accepts fn. A function that cannot be placed, because all holders of victims are locked, must
-// not hold up the others.
+// accepted reports whether any GPU accepts fn. If a function cannot be placed, because all holders of victims are locked, it
+// must not hold up the others.
 func accepted(c Cluster, fn int) bool {
 	for g := range c.GPUs() {
 		if c.Accepts(g, fn) {

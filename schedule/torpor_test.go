@@ -2,7 +2,7 @@ package schedule
 
 import "testing"
 
-// A request's own deadline decides whether it counts as met, in place of that of its function.
+// A request with its own deadline is judged by that, not by its function's.
 func TestOwnDeadline(t *testing.T) {
 	p := newTorpor([]float64{10}, Topology{})
 	for i, row := range []struct {

@@ -241,7 +241,7 @@ func mustNew(t *testing.T, name string, p Params) Policy {
 }
 
 // TestEveryPolicyServesEverything plays random traces at several loads through every policy. Each request is decided exactly
-// once, and only to a GPU that accepts it; no GPU ever holds more than fits; and no request waits forever.
+// once, and only for a GPU that accepts it. No GPU ever holds more than fits, and no request waits forever.
 func TestEveryPolicyServesEverything(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -254,8 +254,8 @@ func TestEveryPolicyServesEverything(t *testing.T) {
 	}
 }
 
-// TestWorkConservation: a GPU that could take a waiting request gets one. Round robin binds requests to busy GPUs by design, and
-// Torpor runs a function's requests one by one; the test excludes the one and allows for the other.
+// TestWorkConservation: if a GPU could take a waiting request, it gets one. Round robin binds requests to busy GPUs by design,
+// and Torpor runs a function's requests one by one. The test excludes the first and allows for the second.
 func TestWorkConservation(t *testing.T) {
 	for _, name := range []string{"mqfq", "fcfs", "batch", "sjf", "lb", "lalb", "lalbo3", "torpor", "scale-out"} {
 		t.Run(name, func(t *testing.T) {

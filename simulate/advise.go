@@ -10,7 +10,7 @@ import (
 	"medusa/dispatch"
 )
 
-// Advice is what a server's log says about its models. Times are in seconds.
+// Advice is the advice on models from a server's log. Times are in seconds.
 type Advice struct {
 	Requests int     `json:"requests"`
 	Dropped  int     `json:"dropped"` // of models that the last configuration lacks
@@ -18,13 +18,13 @@ type Advice struct {
 	Windows  int     `json:"windows"`
 	Window   float64 `json:"window_s"`
 
-	Logged    Waited `json:"logged"`    // what the server did
-	Simulated Waited `json:"simulated"` // the same by the simulator
+	Logged    Waited `json:"logged"`    // by the server's log
+	Simulated Waited `json:"simulated"` // by the simulator
 	Follows   bool   `json:"follows"`   // the two are near enough for advice
 
 	Models   []ModelSeen `json:"models"`
 	Changes  []Change    `json:"changes"`
-	Together *Change     `json:"together,omitempty"` // all that is advised
+	Together *Change     `json:"together,omitempty"` // all advised changes at once
 }
 
 // Waited is the time that requests waited for their engines, starts included, and the number of cold starts.
@@ -49,18 +49,18 @@ type ModelSeen struct {
 type Change struct {
 	Model   string   `json:"model"`
 	Way     string   `json:"way"`     // awake, asleep or baked
-	Present bool     `json:"present"` // the configuration has it; the replay is without it then
-	Judged  bool     `json:"judged"`  // what follows is known
-	Saves   Estimate `json:"saves_s"` // of waiting, of all models, an hour
+	Present bool     `json:"present"` // the configuration has it; the replay then runs without it
+	Judged  bool     `json:"judged"`  // Saves, Without and With are known
+	Saves   Estimate `json:"saves_s"` // seconds of waiting of all models an hour
 	Without int      `json:"cold_starts_without"`
 	With    int      `json:"cold_starts_with"`
 	Cost    string   `json:"cost"`
 	Advice  string   `json:"advice"`
-	Advised bool     `json:"advised"` // it is to be changed
+	Advised bool     `json:"advised"` // the advice is to change it
 	models  []dispatch.Model
 }
 
-// A window of less than two starts is not independent of the next one. Fewer than five have no interval worth its name.
+// A window of less than two starts is not independent of the next one. Fewer than five windows give no useful interval.
 const (
 	mostWindows  = 20
 	leastWindows = 5
@@ -68,8 +68,8 @@ const (
 )
 
 // Advise replays the requests of a server's log under changed configurations. file names profiles, or is empty. The differences between two
-// replays of the same requests are summed by window of time, and have the 95 % interval of Student's t over windows. A change is advised if all
-// of its interval saves more than least seconds an hour.
+// replays of the same requests are summed by window of time, and have the 95 % interval of Student's t over windows. A change is advised if
+// even the lower end of its interval saves more than least seconds an hour.
 func Advise(record *dispatch.Record, file string, least float64) (*Advice, error) {
 	if !(least >= 0) {
 		return nil, errors.New("plan from decision log: the least saving must not be negative")
@@ -119,7 +119,7 @@ func sum(list []int) (n int) {
 	return n
 }
 
-// look collects what the log itself shows.
+// look collects the evidence in the log itself.
 func (l *live) look() *Advice {
 	out := &Advice{}
 	place := map[string]int{}
@@ -184,7 +184,7 @@ func (l *live) divide(out *Advice) error {
 	return nil
 }
 
-// change replays the log with a model run in another way.
+// change replays the log with one model run in another way.
 func (l *live) change(models []dispatch.Model, fn int, way string, base *replayed) (Change, error) {
 	models = slices.Clone(models)
 	m := &models[fn]
@@ -233,7 +233,7 @@ func (l *live) change(models []dispatch.Model, fn int, way string, base *replaye
 	return c, nil
 }
 
-// memory is what a sleeper takes.
+// memory describes the memory that a sleeper takes.
 func (l *live) memory(m *dispatch.Model) string {
 	switch host := l.host(m); {
 	case m.Sleep == 2:
@@ -244,8 +244,8 @@ func (l *live) memory(m *dispatch.Model) string {
 	return "host memory, host_gb is unknown"
 }
 
-// compare states what a replay saves against another one, and what follows. If the change takes a way from a model, what is saved is what the
-// way is worth.
+// compare computes the saving of one replay against another, and the advice. If the change takes a way from a model, the saving is the value of
+// that way.
 func (c *Change) compare(l *live, base, changed *replayed) {
 	saved := make([]float64, l.windows)
 	for i := range saved {
@@ -275,7 +275,7 @@ func (c *Change) compare(l *live, base, changed *replayed) {
 	}
 }
 
-// join takes what gains by itself in order of the gain, and keeps what still gains on top of those before.
+// join adds the advised changes in order of their gain. It keeps a change if it still gains on top of those before it.
 func (l *live) join(out *Advice, base *replayed) error {
 	gain := func(c *Change) float64 { return math.Abs(c.Saves.Mean) }
 	var list []*Change

@@ -29,7 +29,7 @@ func advice(t *testing.T, models []dispatch.Model, list []servedlog.Request, pro
 	return a
 }
 
-// of returns the judgement of a way for a model.
+// of returns the change of a model for a way.
 func (a *Advice) of(t *testing.T, model, way string) Change {
 	t.Helper()
 	for _, c := range a.Changes {
@@ -69,7 +69,8 @@ func TestAdviceToKeep(t *testing.T) {
 	}
 }
 
-// If she is asked once a day, there are two starts to save in three days, which show nothing, and 59 in 60 days, which are too little.
+// If ann is asked once a day, there are two starts to save in three days: too few for an interval. In 60 days there are 59: too small
+// a saving.
 func TestAdviceNotToKeep(t *testing.T) {
 	const day = 24 * 3600
 	for days, want := range map[float64]string{3: "no difference shown", 60: "too little: not more than 36 s an hour for sure"} {
@@ -81,7 +82,7 @@ func TestAdviceNotToKeep(t *testing.T) {
 	}
 }
 
-// Each way saves what the profiles say. The best one is taken: with it, the others save too little.
+// Each way saves the seconds of the profiles. The best one is taken. Beside it, the others save too little.
 func TestAdviceWithProfiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "profiles.yaml")
 	text := "gpu: H200\nmodels: {ann: {service_s: 1, host_s: 4, weights_gb: 9, artifact_gb: 0.5, stages: {native: {weights: 10, capture: 10}, restored: {weights: 10, capture: 2}}}}\n"
@@ -102,7 +103,7 @@ func TestAdviceWithProfiles(t *testing.T) {
 	}
 }
 
-// A model that is kept, asleep or baked already is judged by what it would be without that.
+// If a model is kept, asleep or baked already, the comparison is with a run without that.
 func TestAdviceToLeave(t *testing.T) {
 	models, list := servedlog.Ann(30, 1800)
 	models[0].Keep = true
@@ -118,10 +119,10 @@ func TestAdviceToLeave(t *testing.T) {
 	}
 }
 
-// If starts come from something that the simulator does not know, it says so, and advises nothing.
+// If the log has starts that the simulator cannot explain, the result says so and has no advice.
 func TestAdviceFromAnotherWorld(t *testing.T) {
 	models, list := servedlog.Ann(30, 1800)
-	models[1].Memory, models[2].Memory = 0.1, 0.1 // all fit: nobody had to go
+	models[1].Memory, models[2].Memory = 0.1, 0.1 // all fit: no engine had to go
 	a := advice(t, models, list, "")
 	if a.Follows || a.Changes != nil || a.Together != nil {
 		t.Errorf("%+v", a)

@@ -93,7 +93,7 @@ func TestDocumentedFilesWork(t *testing.T) {
 	if len(profiles.Models) != 1 {
 		t.Fatalf("%d models in the documented profiles", len(profiles.Models))
 	}
-	// The page's profiles have one model; the scenario needs two.
+	// The page's profiles have one model, and the scenario needs two.
 	if err := os.WriteFile(filepath.Join(dir, "profiles.yaml"), []byte(testProfiles), 0o644); err != nil {
 		t.Fatal(err)
 	}

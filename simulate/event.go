@@ -16,7 +16,7 @@ const (
 	loaded   eventKind = iota // the worker can serve
 	stepped                   // its engine has finished a run of equal steps
 	finished                  // a request with a fixed service time is done
-	observed                  // the observer looks
+	observed                  // the observer checks its workers
 	expired                   // the worker's keep-alive has passed
 )
 

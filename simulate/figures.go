@@ -25,7 +25,7 @@ type Figure struct {
 	Compare   string   `yaml:"compare"`   // change, value, ratio, order or error
 	Metric    string   `yaml:"metric"`    // a name in the JSON of Summary, or name:function for a function's or model's
 	Variants  []string `yaml:"variants"`  // names in compare
-	Fails     []string `yaml:"fails"`     // value: variants that must not pass; if they pass, the row shows nothing
+	Fails     []string `yaml:"fails"`     // value: variants that must not pass; if one does, the verdict is outside
 	Published *float64 `yaml:"published"` // for change, value
 	Points    *float64 `yaml:"points"`    // tolerance; default 5
 	Least     *float64 `yaml:"least"`
@@ -92,7 +92,7 @@ func metric(s *Summary, name string) (float64, error) {
 	return x, nil
 }
 
-// checkFigures finds the errors that show without a run.
+// checkFigures finds the errors that can be found without a run.
 func (s *Scenario) checkFigures() error {
 	for i, f := range s.Figures {
 		at := func(format string, args ...any) error {

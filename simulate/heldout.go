@@ -15,7 +15,7 @@ import (
 )
 
 // PointError compares a published value with the simulated one, and with a constant: the median of the published values that
-// calibrated the simulator, whatever the rate. If the constant is as close, the simulator's closeness shows no understanding.
+// calibrated the simulator, for all rates. If the constant is as close, the simulator's closeness is no evidence for it.
 type PointError struct {
 	Variant                   string
 	Published, Ours, Constant float64 // Constant is 0 if the figure names no rows for it

@@ -10,18 +10,18 @@ import (
 	"slices"
 )
 
-// labelDomain is the domain of the labels of nodes that are to have artifacts. A model's name follows.
+// labelDomain is the domain of the labels for nodes that should have artifacts. A model's name follows.
 const labelDomain = "artifact.medusa.io/"
 
-// What Kubernetes takes as a node's name and as a label's.
+// The names that Kubernetes accepts for nodes and for labels.
 var (
 	nodeName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	labelName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	unfit     = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
 )
 
-// label is the label of nodes that are to have a model's artifact. A name that is no label's, such as one with a slash, becomes one with a part of its
-// digest, so that two models never have the same.
+// label is the label for nodes that should have a model's artifact. If a model's name is not a valid label, for example with a slash, the label has a
+// part of its digest, so that two models never have the same label.
 func label(model string) string {
 	// mutant: names that are no label's
 	if labelName.MatchString(model) {
@@ -32,7 +32,7 @@ func label(model string) string {
 	return labelDomain + "x" + name[:min(len(name), 50)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// WriteLabels writes the plan's nodes as objects of Kubernetes that have nothing but labels. Names are those of the nodes, in order.
+// WriteLabels writes the plan's nodes as objects of Kubernetes that have only labels. names are the names of the nodes, in order.
 func (p *Plan) WriteLabels(w io.Writer, names []string) error {
 	if len(names) != len(p.Nodes) {
 		return fmt.Errorf("label nodes: %d names for the %d nodes of the scenario", len(names), len(p.Nodes))

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "accept the labels")
 
-// The example of docs/kubernetes/plan is what the command writes.
+// The example of docs/kubernetes/plan is the output of the command.
 func TestLabels(t *testing.T) {
 	folder := filepath.Join("..", "docs", "kubernetes", "plan")
 	s, err := LoadScenario(filepath.Join(folder, "scenario.yaml"))
@@ -40,7 +40,7 @@ func TestLabels(t *testing.T) {
 	if !bytes.Equal(want, out.Bytes()) {
 		t.Errorf("labels:\n%s\nwant:\n%s", out.String(), want)
 	}
-	// Each copy of the plan is a label, and nothing else is.
+	// Each copy of the plan is a label, and there are no other labels.
 	copies := 0
 	for _, c := range p.Choices {
 		copies += len(c.Nodes)
@@ -55,7 +55,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// Labels are Kubernetes' and differ, whatever the models are called.
+// Labels are valid and differ for models of any name.
 func TestLabelsOfAnyName(t *testing.T) {
 	valid := regexp.MustCompile(`^artifact\.medusa\.io/[A-Za-z0-9][-A-Za-z0-9_.]{0,61}[A-Za-z0-9]$`)
 	seen := map[string]string{}

@@ -11,7 +11,7 @@ import (
 type live struct {
 	record   *dispatch.Record
 	least    float64            // seconds of waiting an hour that a change has to save
-	profiles map[string]profile // of the file that the user names; none without one
+	profiles map[string]profile // from the file that the user names; nil without one
 	from     float64            // of the first request
 	window   float64            // seconds
 	windows  int
@@ -19,11 +19,11 @@ type live struct {
 	services []float64 // by model: the mean of the requests that were served, or the file's estimate
 }
 
-// replayed is what came out.
+// replayed is the result of a replay.
 type replayed struct {
 	waiting []float64 // by window: seconds
 	total   float64
-	served  float64 // seconds of those requests whose waiting the log knows, too
+	served  float64 // seconds of the requests whose waiting is in the log, too
 	starts  []int   // by model
 	never   int     // requests that could not run
 }
@@ -63,7 +63,7 @@ func (l *live) run(models []dispatch.Model) (*replayed, error) {
 	return out, nil
 }
 
-// scenario is the server: a GPU's memory is 1.
+// scenario describes the server. A GPU's memory is 1.
 func (l *live) scenario(models []dispatch.Model) *Scenario {
 	p := l.record.Params
 	sc := &Scenario{Strategy: nativeStart, Seed: p.Seed, profiles: &profiles{Models: map[string]profile{}},
@@ -90,7 +90,7 @@ func (l *live) scenario(models []dispatch.Model) *Scenario {
 				cost.WeightsGB = l.host(&m)
 			}
 			if was.Sleep == 0 {
-				sc.Cluster.HostMemoryGB += cost.WeightsGB // the change brings what it takes
+				sc.Cluster.HostMemoryGB += cost.WeightsGB // the change brings the memory that it takes
 			}
 			sc.Cluster.HostMemoryGB = math.Max(sc.Cluster.HostMemoryGB, 1e-6) // level 2 takes none
 		}
@@ -99,7 +99,7 @@ func (l *live) scenario(models []dispatch.Model) *Scenario {
 	return sc
 }
 
-// eviction is that of `medusa serve` under a policy.
+// eviction is the eviction of `medusa serve` under a policy.
 func eviction(policy string) string {
 	switch {
 	case policy == "mqfq":
@@ -110,7 +110,7 @@ func eviction(policy string) string {
 	return "global-lru"
 }
 
-// life is what the engines of a model did.
+// life has the starts, wake-ups and failures of a model's engines.
 func (l *live) life(name string) dispatch.Life {
 	if life := l.record.Engines[name]; life != nil {
 		return *life
@@ -133,7 +133,7 @@ func (l *live) start(m, was *dispatch.Model) float64 {
 	return math.Max(s, 0)
 }
 
-// saved are the seconds by which a restored start is shorter than a native one, as the profiles have them.
+// saved returns the seconds by which a restored start is shorter than a native one, from the profiles.
 func (l *live) saved(name string) (float64, bool) {
 	p := l.profiles[name]
 	native, err := p.load(nativeStart, false)
@@ -152,7 +152,7 @@ func (l *live) wake(m *dispatch.Model) (float64, bool) {
 	return m.Wake, false
 }
 
-// host is the host memory of an engine that sleeps at level 1, in GB; 0 if nobody knows.
+// host is the host memory of an engine that sleeps at level 1, in GB; 0 if it is unknown.
 func (l *live) host(m *dispatch.Model) float64 {
 	if m.HostGB > 0 {
 		return m.HostGB

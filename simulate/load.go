@@ -30,7 +30,7 @@ func parseScenario(name string, data []byte) (*Scenario, error) {
 	if err := s.finish(); err != nil {
 		return nil, yamlfile.Locate(name, file, err)
 	}
-	// An error in a variant is an error of the file: find it now, not when its turn comes.
+	// An error in a variant is an error of the file, so it has to be found now.
 	for i := range s.Compare {
 		if _, err := s.variant(i); err != nil {
 			if at, ok := yamlfile.TokenError(name, err); ok {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// mutate damages a text as careless editing and bad disks do.
+// mutate damages a text in the ways of careless editing and bad disks.
 func mutate(rng *rand.Rand, text string) string {
 	const special = "{}[]:,&*-\"' \n\t!|>#%@`0123456789eE.\x00\xff"
 	b := []byte(text)
@@ -31,8 +31,8 @@ func mutate(rng *rand.Rand, text string) string {
 	return string(b)
 }
 
-// TestDamagedFiles: however a file is damaged, it is read, or gives an error with line and column. The fuzz targets go further
-// from the seeds; this test covers their surroundings on every run.
+// TestDamagedFiles: a damaged file is read, or gives an error with line and column. The fuzz targets go further from the
+// seeds; this test covers their surroundings on every run.
 func TestDamagedFiles(t *testing.T) {
 	path := withFiles(t, testScenario)
 	traces := []string{

@@ -70,7 +70,7 @@ type Point struct {
 	P99     float64 `json:"ttft_p99"`
 }
 
-// seriesPoints is how finely a run is cut into a time series.
+// seriesPoints is the number of points of a run's time series.
 const seriesPoints = 120
 
 // quantile is the q-th quantile of sorted values with linear interpolation, as in numpy. It is 0 if there are no values.

@@ -352,7 +352,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// TestWorkloads: each kind brings the requests that it promises.
+// TestWorkloads: each kind makes the requests that it describes.
 func TestWorkloads(t *testing.T) {
 	functions := []Function{{Name: "a", Rate: 3}, {Name: "b", Rate: 1, Start: 500}}
 	for _, c := range []struct {

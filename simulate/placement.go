@@ -92,8 +92,8 @@ func (s *sim) slowdown(w *worker) float64 {
 	return s.spec.Contention[s.fns[w.fn].class][t-schedule.Light]
 }
 
-// adopt reports whether w's weights are in its node's host memory, and gives w an entry there. It takes over a container of its
-// function that waits (a process swapped out), or the weights alone. Otherwise it makes a new entry, and drops the least recently
+// adopt reports whether w's weights are in its node's host memory, and gives w an entry there. It takes over a waiting container
+// of its function (a process swapped out), or the weights alone. Otherwise it makes a new entry, and drops the least recently
 // used idle ones for it.
 func (s *sim) adopt(w *worker) bool {
 	n := &s.nodes[s.gpus[w.gpu].node]

@@ -93,7 +93,7 @@ func (p *profile) load(s Strategy, prestarted bool) (float64, error) {
 	return total, nil
 }
 
-// simulatedDevice recognizes the names of the simulated GPU. Its times say nothing about hardware.
+// simulatedDevice recognizes the names of the simulated GPU. Its times are not those of hardware.
 func simulatedDevice(name string) bool {
 	return strings.Contains(strings.ToLower(name), "simulated")
 }

@@ -4,8 +4,8 @@
 // its summary. It is a discrete-event simulation of engine steps: continuous batching, one admission per step, cold starts from
 // host memory, local files or remote artifacts. The same scenario and seed give the same result, bit for bit.
 //
-// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*yamlfile.Error] with line and column. A
-// valid scenario always runs.
+// Fails: a scenario, profile or trace file that is malformed or out of range gives a [*yamlfile.Error] with line and column. A valid
+// scenario always runs.
 package simulate
 
 import (
@@ -57,20 +57,20 @@ type ClusterSpec struct {
 	Nodes         int         `yaml:"nodes"` // default 1
 	GPUs          int         `yaml:"gpus"`  // per node
 	GPUMemoryGB   float64     `yaml:"gpu_memory_gb"`
-	HostMemoryGB  float64     `yaml:"host_memory_gb"`  // for weights kept ready; 0: none are kept
+	HostMemoryGB  float64     `yaml:"host_memory_gb"`  // for weights that are kept ready; 0: none are kept
 	Pool          int         `yaml:"pool"`            // most workers kept per node, on GPUs and in host memory; 0: no limit
-	Sleepers      bool        `yaml:"sleepers"`        // weights in host memory are an engine's that sleeps on one GPU, as medusa serve has it
+	Sleepers      bool        `yaml:"sleepers"`        // weights in host memory belong to an engine that sleeps on one GPU, as in medusa serve
 	HostWarm      bool        `yaml:"host_warm"`       // all models are in host memory from the start
 	Slots         int         `yaml:"slots"`           // batch slots of a worker; 0: no limit
 	GPUSlots      int         `yaml:"gpu_slots"`       // requests a GPU runs at once, over all workers; 0: no limit
 	WorkersPerGPU int         `yaml:"workers_per_gpu"` // 0: as memory allows
-	OneWorker     bool        `yaml:"one_worker"`      // a GPU has at most one worker of a function, as medusa serve has it
+	OneWorker     bool        `yaml:"one_worker"`      // a GPU has at most one worker of a function, as in medusa serve
 	Replicas      int         `yaml:"replicas"`        // workers a function may have at once; 0: no limit
 	Interference  float64     `yaml:"interference"`    // share by which each further request on a GPU slows one down
 	ObserveEvery  float64     `yaml:"observe_s"`       // completions and exits are seen at multiples of this; 0: at once
 	IdleExit      bool        `yaml:"idle_exit"`       // a worker without work exits
 	Keepalive     float64     `yaml:"keepalive_s"`     // a worker idle for this long exits; 0: never
-	Static        bool        `yaml:"static"`          // the first workers stay; nothing is evicted
+	Static        bool        `yaml:"static"`          // the first workers stay, without eviction
 	Prestarted    bool        `yaml:"prestarted"`      // the runtime of workers is initialised ahead
 	Observed      bool        `yaml:"observed_loads"`  // use the profile's observed load times, not the sum of stages
 	Eviction      string      `yaml:"eviction"`        // lru, global-lru, heavy-light, or sticky, which also prefetches (MQFQ-Sticky)

@@ -60,14 +60,14 @@ type gpu struct {
 	pinnedBytes int64
 	active      int     // requests with fixed service times that run now
 	flying      int     // requests admitted and not finished
-	copying     float64 // until when the host link is in use
+	copying     float64 // end of the current use of the host link
 	traffic     schedule.Traffic
 }
 
 // container is a worker's place in host memory. It outlives the worker's stay on a GPU.
 type container struct {
 	fn       int
-	gpu      int // whose engine it is, if that matters
+	gpu      int // GPU of the sleeping engine that it belongs to, with Sleepers
 	lastUsed float64
 	worker   *worker
 }
@@ -76,7 +76,7 @@ type node struct {
 	containers []*container
 	artifacts  store
 	weights    store
-	link       float64 // until when the link to the stores is in use
+	link       float64 // end of the current use of the link to the stores
 }
 
 // decider is the part of [dispatch.Core] that a simulation without failures needs.
@@ -163,7 +163,7 @@ func newFunction(sc *Scenario, f Function) (function, error) {
 	}
 	fn.own = own
 	if sc.Strategy == restoredStart || sc.Strategy == kvOnlyStart {
-		// A profile may lack the native start. The artifact is then used at any cost.
+		// A profile may lack the native start. Then the artifact is used at any cost.
 		if native, err := startTimes(sc, &p, nativeStart); err == nil {
 			fn.native = &native
 		} else {
@@ -215,7 +215,7 @@ func (s *sim) run() {
 	}
 }
 
-// watch starts the observer, which looks at multiples of its period as long as workers exist.
+// watch starts the observer, which checks the workers at multiples of its period while workers exist.
 func (s *sim) watch() {
 	if s.spec.ObserveEvery > 0 && !s.watching {
 		s.watching = true
@@ -317,7 +317,7 @@ func (s *sim) finish(w *worker, req int32) {
 	s.core.Done(s.now, int(req), r.end-r.start, r.first-r.arrival, 0)
 }
 
-// rest is called when a worker has no work left.
+// rest is called when a worker has no more work.
 func (s *sim) rest(w *worker) {
 	switch {
 	case w.state != serving:
@@ -332,8 +332,8 @@ func (s *sim) rest(w *worker) {
 	}
 }
 
-// observe is one look of the harness at its workers: it sees completed requests and exited workers. A worker without work is told
-// to stop at the first look, and its GPU is free at the next.
+// observe is one check of the harness on its workers: it sees completed requests and exited workers. A worker without work is
+// told to stop at the first check, and its GPU is free at the next.
 func (s *sim) observe() {
 	for g := range s.gpus {
 		ws := s.gpus[g].workers

@@ -183,8 +183,8 @@ func TestPhasesEqualSteps(t *testing.T) {
 	}
 }
 
-// TestHarnessLifecycle: with one look per second, an idle worker stops at the next look, and its GPU is free at the look after
-// that. A request in between starts a worker elsewhere.
+// TestHarnessLifecycle: with one check per second, an idle worker stops at the next check, and its GPU is free at the check
+// after that. A request in between starts a worker elsewhere.
 func TestHarnessLifecycle(t *testing.T) {
 	sc := oneGPU("a", "scale-out", nativeStart)
 	sc.Cluster = ClusterSpec{GPUs: 2, GPUMemoryGB: 10, WorkersPerGPU: 1, IdleExit: true, ObserveEvery: 1, Prestarted: true}
@@ -220,7 +220,7 @@ func TestOneWorker(t *testing.T) {
 	}
 }
 
-// TestKeep: f comes, g and h come, f comes again. Two fit. If f is kept, g makes room for h, and f is warm.
+// TestKeep: f comes, then g and h, then f again. Two fit. If f is kept, g makes room for h, and f is warm.
 func TestKeep(t *testing.T) {
 	for keep, kind := range map[bool]startKind{false: cold, true: warm} {
 		sc := oneGPU("f", "fcfs", nativeStart)
@@ -233,13 +233,13 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestSleepers: an engine that sleeps on one GPU is none on another.
+// TestSleepers: an engine that sleeps on one GPU cannot wake on another.
 func TestSleepers(t *testing.T) {
 	for sleepers, kind := range map[bool]startKind{false: fromHost, true: cold} {
 		sc := oneGPU("f", "lb", nativeStart)
 		sc.Functions = []Function{{Name: "f"}, {Name: "g", Model: "f"}}
 		sc.Cluster = ClusterSpec{GPUs: 2, GPUMemoryGB: 4, Slots: 1, OneWorker: true, HostMemoryGB: 100, Sleepers: sleepers}
-		// Idle GPUs take turns: f runs on GPU 0, then on GPU 1. At last it is back on GPU 0, from which g has driven it.
+		// Idle GPUs take turns: f runs on GPU 0, then on GPU 1. At last f is back on GPU 0, where g had evicted it.
 		m := play(t, build(t, sc), []request{{fn: 0}, {arrival: 10, fn: 0}, {arrival: 20, fn: 1}, {arrival: 30, fn: 1}, {arrival: 40, fn: 0}})
 		if got := []startKind{m.requests[0].kind, m.requests[1].kind, m.requests[4].kind}; !slices.Equal(got, []startKind{cold, kind, fromHost}) {
 			t.Errorf("sleepers %v: start kinds %d", sleepers, got)
@@ -258,7 +258,7 @@ func TestFunctionSlots(t *testing.T) {
 	}
 }
 
-// TestContention: a copy from host memory is slower while the neighbour behind the PCIe switch copies, and only then.
+// TestContention: a copy from host memory is slower only while the neighbour behind the PCIe switch copies.
 func TestContention(t *testing.T) {
 	sc := oneGPU("f", "lb", nativeStart)
 	sc.Functions = []Function{{Name: "f", Copies: 3}}

@@ -25,7 +25,7 @@ func (s *store) has(model string) bool {
 	return slices.ContainsFunc(s.entries, func(e entry) bool { return e.model == model })
 }
 
-// put adds a fetched model, or notes its use. A model that does not fit beside the pinned entries is not kept.
+// put adds a fetched model, or records its use. A model that does not fit beside the pinned entries is not kept.
 func (s *store) put(model string, gb, now float64) {
 	total := gb
 	pinned := gb

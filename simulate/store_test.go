@@ -35,7 +35,7 @@ func TestRemoteArtifacts(t *testing.T) {
 	}
 }
 
-// TestLinkIsShared: the transfers of a node queue on its link, those of two nodes do not.
+// TestLinkIsShared: the transfers of one node queue on its link. Those of two nodes do not.
 func TestLinkIsShared(t *testing.T) {
 	for nodes, want := range map[int][3]float64{1: {10, 16, 22}, 3: {10, 6, 6}} {
 		sc := oneGPU("a", "lb", nativeStart)

@@ -171,7 +171,7 @@ func csvError(name string, err error) error {
 	return &yamlfile.Error{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read CSV: %w", err)}
 }
 
-// clockLayouts are those of the Azure trace of 2023 and 2024; the fraction of a second is optional in both.
+// clockLayouts are the time formats of the Azure traces of 2023 and 2024. The fraction of a second is optional in both.
 var clockLayouts = []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05-07:00"}
 
 func parseTime(s string) (float64, error) {

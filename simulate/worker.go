@@ -10,7 +10,7 @@ type worker struct {
 	ready    float64 // when loading ends
 	lastUsed float64
 	inFlight int // admitted and not finished
-	seen     int // as of the observer's last look
+	seen     int // at the observer's last check
 	pinned   bool
 	kept     bool // it stays
 	locks    int  // copies that read this worker's weights
@@ -52,7 +52,7 @@ type phase struct {
 
 func (w *worker) pending() int { return len(w.waiting) - w.head }
 
-// idle reports whether w may go.
+// idle reports whether w may be evicted.
 func (w *worker) idle() bool {
 	return w.state == serving && w.inFlight == 0 && w.locks == 0 && !w.kept
 }

@@ -43,7 +43,8 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// An ID that holds what stands between the parts is no other ticket.
+// An ID that contains the separator of the parts does not make
+// another ticket.
 func TestPartsAreApart(t *testing.T) {
 	if secret.mac("ticket", "a", "bc") == secret.mac("ticket", "ab", "c") || secret.mac("x", "1:y") == secret.mac("x1", "y") {
 		t.Error("two tuples have the same code")

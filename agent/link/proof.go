@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// Secret is known to a picker and its agents alone.
+// Secret is known only to a picker and its agents.
 type Secret []byte
 
 // minSecret is the least length of a secret in bytes.
 const minSecret = 32
 
-// ReadSecret reads a secret from a file that no other user can read. Space around it does not count.
+// ReadSecret reads a secret from a file that no other user can read. White space around it is ignored.
 func ReadSecret(path string) (Secret, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read secret: %w", err)
 	}
-	// A group may read it: so Kubernetes gives secrets to processes that are not root.
+	// A group may read it: Kubernetes gives secrets to processes that are not root in this way.
 	if info.Mode().Perm()&0o007 != 0 {
 		return nil, fmt.Errorf("read secret %s: all users may open it (chmod 600 %s)", path, path)
 	}
@@ -41,17 +41,18 @@ func ReadSecret(path string) (Secret, error) {
 	return s, nil
 }
 
-// ProofError is a proof that proves nothing.
+// ProofError is a proof that is not valid.
 type ProofError struct{ Cause string }
 
 func (e *ProofError) Error() string { return "check proof: " + e.Cause }
 
-// clockSkew is how far the clocks of the two may be apart.
+// clockSkew is the largest allowed difference between the clocks of the two.
 const clockSkew = 5 * time.Minute
 
 var text = base64.RawURLEncoding
 
-// mac is the code of a purpose and parts. No part can be taken for another: each has its length in front.
+// mac is the code of a purpose and parts. Each part has its length in front, so two lists of parts never
+// have the same code.
 func (s Secret) mac(purpose string, parts ...string) string {
 	h := hmac.New(sha256.New, s)
 	for _, p := range append([]string{purpose}, parts...) {
@@ -60,7 +61,7 @@ func (s Secret) mac(purpose string, parts ...string) string {
 	return text.EncodeToString(h.Sum(nil))
 }
 
-// Ticket lets a request for a model pass to an agent until a moment.
+// Ticket makes an agent accept a request for a model until a moment.
 func (s Secret) Ticket(id, model string, until time.Time) string {
 	end := strconv.FormatInt(until.Unix(), 10)
 	return strings.Join([]string{text.EncodeToString([]byte(id)), end, s.mac("ticket", id, model, end)}, ".")
@@ -112,7 +113,7 @@ func (s Secret) Seal(asked string, report []byte) string {
 	return s.mac("report", asked, string(report))
 }
 
-// CheckSeal checks it.
+// CheckSeal checks the proof of a report.
 func (s Secret) CheckSeal(seal, asked string, report []byte) error {
 	// mutant: sealed reports
 	if !hmac.Equal([]byte(seal), []byte(s.Seal(asked, report))) {

@@ -11,12 +11,13 @@ const (
 	HeaderProof  = "X-Medusa-Proof"  // of a report and of the request for one
 )
 
-// Report is the state of a GPU. Times are seconds; those that lie in the past or future count from the report.
+// Report is the state of a GPU. Times are in seconds. Those in the past or future count from the time of the
+// report.
 type Report struct {
 	Boot     string    `json:"boot"`    // of the agent's process
 	Version  uint64    `json:"version"` // grows with each change
 	GPU      string    `json:"gpu"`
-	Leaving  bool      `json:"leaving,omitempty"` // the agent ends: send nothing more
+	Leaving  bool      `json:"leaving,omitempty"` // the agent ends: send it no more requests
 	Models   []Model   `json:"models"`
 	Engines  []Engine  `json:"engines"` // those with a process, and failed ones
 	Requests []Request `json:"requests"`
@@ -39,7 +40,7 @@ type Engine struct {
 	Model  string      `json:"model"`
 	State  agent.State `json:"state"`
 	Since  float64     `json:"since"`  // seconds in the state
-	Wanted bool        `json:"wanted"` // it is awake, or on its way
+	Wanted bool        `json:"wanted"` // it is awake, or becomes so
 	Idle   float64     `json:"idle"`   // seconds since its last request began or ended
 	Memory float64     `json:"memory"` // share that it has now
 	Delay  float64     `json:"delay"`  // seconds from its state to awake
@@ -47,7 +48,7 @@ type Engine struct {
 	Error  string      `json:"error,omitempty"`
 }
 
-// Request is a request that the agent has and has not answered.
+// Request is a request that the agent has, and has not answered yet.
 type Request struct {
 	ID    string  `json:"id"`
 	Model string  `json:"model"`

@@ -43,7 +43,8 @@ func documentedLines(t *testing.T) map[string][]string {
 	return out
 }
 
-// unknown returns what a command line has that `medusa help` does not know, or "".
+// unknown returns the command or flag of a line that `medusa help` does not know,
+// or "".
 func unknown(line string) string {
 	line, _, _ = strings.Cut(line, " #")
 	words := strings.Fields(line)
@@ -95,7 +96,7 @@ func TestDocumentedCommands(t *testing.T) {
 	for page, list := range documentedLines(t) {
 		for _, line := range list {
 			if strings.HasPrefix(line, "signature v") || strings.HasPrefix(line, "graph ") {
-				continue // the first line of what is signed, and of the text dump
+				continue // the first line of a signed text, and of the text dump
 			}
 			lines++
 			if what := unknown(line); what != "" {

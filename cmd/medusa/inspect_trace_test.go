@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// A trace's graphs that have no label, no executable graph, or are part of another one are told apart.
+// The overview tells graphs apart that have no label, no executable graph, or are part of another one.
 func TestTraceGraphRows(t *testing.T) {
 	for want, g := range map[string]traceGraph{
 		"decode-1: 2 nodes, 1 edge":                               {Label: "decode-1", Nodes: 2, Edges: 1, Instantiated: 1},

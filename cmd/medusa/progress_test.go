@@ -27,7 +27,7 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// A step that takes long is not silent: its seconds are shown until it ends, and nothing afterwards.
+// The seconds of a long step are shown until it ends, and not after that.
 func TestStepsShowSeconds(t *testing.T) {
 	for _, row := range []struct {
 		bar  bool

@@ -28,7 +28,7 @@ func TestVersionOfBuildInfo(t *testing.T) {
 	}
 }
 
-// The source says which version it is, and the changelog what is in it.
+// The source has a version, and the changelog has a section for it.
 func TestReleaseIsInTheChangelog(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {

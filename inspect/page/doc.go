@@ -2,5 +2,5 @@
 // the kernels with their numbers of nodes, and the sizes of the graphs.
 //
 // In: an artifact and its file's sections. Out: a self-contained page without scripts and network requests, in the reader's light
-// or dark colours. Equal artifacts give equal pages. What can fail: writing.
+// or dark colours. Equal artifacts give equal pages. Fails: writing.
 package page

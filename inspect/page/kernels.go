@@ -10,7 +10,7 @@ import (
 	"medusa/inspect/draw"
 )
 
-// kernels lists them by the number of their nodes.
+// kernels lists the kernels by the number of their nodes.
 type kernels struct {
 	Top  []kernelBar
 	Rest []kernelBar
@@ -38,7 +38,7 @@ func newKernels(list inspect.Kernels) kernels {
 	return out
 }
 
-// graphs shows their sizes by batch.
+// graphs shows the sizes of graphs by batch.
 type graphs struct {
 	Bars  []graphBar
 	Scale []tick

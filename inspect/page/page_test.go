@@ -94,7 +94,7 @@ var (
 	attribute = regexp.MustCompile(`([a-zA-Z-]+)\s*=\s*"([^"]*)"`)
 )
 
-// The page loads and runs nothing, whatever names the artifact has.
+// The page loads no other file and runs no script, for any names in the artifact.
 func TestPageRefersToNothing(t *testing.T) {
 	p := render(t, full(t))
 	tags := tag.FindAllStringSubmatch(p, -1)

@@ -1,7 +1,7 @@
 // Package apierror is the error object of OpenAI's API.
 //
-// In: an error that a client is to get. Out: its JSON, as the body of an answer or as an event of a stream. No function here fails: it
-// makes no difference to a client that has left.
+// In: an error that a client is to get. Out: its JSON, as the body of an answer or as an event of a stream. Fails: never. A write to a
+// client that has left is not reported.
 package apierror
 
 import (

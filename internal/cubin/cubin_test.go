@@ -179,7 +179,8 @@ func TestLZ4(t *testing.T) {
 	}
 }
 
-// What kernels can leave behind for another kernel. String literals are none of it.
+// State returns the variables in which kernels can leave data for another kernel. String literals
+// do not count.
 func TestState(t *testing.T) {
 	for name, want := range map[string]bool{
 		"counter": true, "assertFunc_0": false, "assertFile_12": false, "assertMessage_1": false, "assertMessage_": true, "assertMessage": true,

@@ -2,7 +2,7 @@ package slab
 
 import "testing"
 
-// Lists say nothing of those that were taken back, either, and need no new memory.
+// A list that is taken after a Reset holds no old values, and needs no new memory.
 func TestReused(t *testing.T) {
 	var s Reused[int]
 	for range 3 {

@@ -2,7 +2,7 @@ package slab
 
 import "testing"
 
-// apart takes many lists. What one of them holds says nothing of those before and after it.
+// apart takes many lists and checks that they are zeroed and do not share memory.
 func apart(t *testing.T, take func(n int) []int) {
 	t.Helper()
 	var all [][]int

@@ -1,7 +1,7 @@
 // Package specfile reads the spec files of code generators.
 //
 // In: text in which a row begins a line and its members are the indented lines below it. Comment lines directly above a row
-// document it. Out: the rows, and names in Go's spelling. What can fail: a member without a row; the error names the line.
+// document it. Out: the rows, and names in Go's spelling. Fails: if a member has no row; the error names the line.
 package specfile
 
 import (

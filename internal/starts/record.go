@@ -15,7 +15,8 @@ import (
 
 const pythonPath = "PYTHONPATH"
 
-// record makes one more start, whose Python processes write into a folder of its own what they import.
+// record makes one more start. Its Python processes write to a folder of their own which modules they
+// import.
 func (o *Options) record(ctx context.Context, m Mode, dir string) (s waterfall.Start, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return s, err
@@ -25,7 +26,8 @@ func (o *Options) record(ctx context.Context, m Mode, dir string) (s waterfall.S
 	if before != "" {
 		path += string(os.PathListSeparator) + before
 	}
-	// In this process's own environment: a pool of the start's own compares it with that of the start.
+	// Set the variable in this process's own environment: a pool that the start itself makes compares
+	// this environment with that of the start.
 	if info, err := os.Stat(m.pool); m.pool == "" || err == nil && info.Mode().IsRegular() {
 		if err := os.Setenv(pythonPath, path); err != nil {
 			return s, err

@@ -15,7 +15,7 @@ import (
 	"medusa/status"
 )
 
-// served is how a server's start has ended.
+// served is the result of a server's start.
 type served struct {
 	moments []status.Phase
 	err     error
@@ -73,7 +73,7 @@ func listens(ctx context.Context, place string) bool {
 	return err == nil && c.Close() == nil
 }
 
-// longestAnswer bounds what of an answer is read for an error's text.
+// longestAnswer bounds the part of an answer that is read for an error's text.
 const longestAnswer = 1024
 
 // ask fails if the answer is not 200. It reads all of it.

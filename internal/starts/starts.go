@@ -1,9 +1,9 @@
 // Package starts compares the times of an engine's starts: native, with parts of the start left out, and restored.
 //
-// In: an engine's command and an artifact for it. The command ends by itself, or is a server, which is stopped once it is
-// healthy or has answered a request. Out: medians and spreads of its phases, each start's ratio to the native one of the same round, and
-// what the processes of one more start do meanwhile (package waterfall). What can fail: an engine that fails or reports no phases (package restore writes them to MEDUSA_STATUS), and a start that should have been
-// restored but was native.
+// In: an engine's command and an artifact for it. The command ends by itself, or is a server, which is stopped once it is healthy
+// or has answered a request. Out: medians and spreads of its phases, each start's ratio to the native one of the same round, and
+// the imports and waits of the processes of one more start (package waterfall). Fails: if an engine fails or reports no phases
+// (package restore writes them to MEDUSA_STATUS), or if a start is native and not restored.
 package starts
 
 import (
@@ -205,7 +205,7 @@ func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Ti
 	return nil
 }
 
-// ending passes on what an engine prints, and keeps the last line of it.
+// ending passes on the engine's output, and keeps its last line.
 type ending struct {
 	log  io.Writer // nil: it goes nowhere
 	line []byte

@@ -1,7 +1,7 @@
 // Package cluster finds endpoints in Kubernetes: the pods that an InferencePool selects, with its ports.
 //
-// In: the API server, a namespace, the name of a pool. Out: lists of addresses, whenever they change. What can fail: an API server that
-// cannot be reached or refuses at the start. Later it is asked again, and the last list holds.
+// In: the API server, a namespace, the name of a pool. Out: lists of addresses, at each change. Fails: an API server that cannot be
+// reached or refuses at the start. Later it is asked again, and the last list holds.
 package cluster
 
 import (
@@ -29,10 +29,11 @@ var (
 	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// resync is the time after which all is looked at again, whatever was missed.
+// resync is the time after which all resources are read again, in case an event was missed.
 const resync = 10 * time.Minute
 
-// Watch calls use with the endpoints of a pool, first when all is known and then at each change, until ctx ends. Calls do not overlap.
+// Watch calls use with the endpoints of a pool, first when all resources are known and then at each change, until ctx ends. Calls do
+// not overlap.
 func Watch(ctx context.Context, client dynamic.Interface, namespace, pool string, use func(endpoints []string) error, warn func(format string, args ...any)) error {
 	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, nil)
 	changed := make(chan struct{}, 1)
@@ -108,13 +109,13 @@ func endpoints(informers dynamicinformer.DynamicSharedInformerFactory, namespace
 	return out, nil
 }
 
-// usable reports whether a pod may get requests. One that ends has said so to the picker already.
+// usable reports whether a pod may get requests. A pod that ends has told the picker so already.
 func usable(pod *corev1.Pod) bool {
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 	return ready && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil
 }
 
-// read returns what a pool selects, and its ports.
+// read returns the selector of a pool, and its ports.
 func read(object runtime.Object) (labels.Selector, []int, error) {
 	var p struct {
 		Spec struct {

@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Times of the lease: how long it holds, how long its holder tries to renew it, and how often. A picker that cannot renew it has stopped before another
-// one begins.
+// Times of the lease: how long it holds, how long its holder tries to renew it, and how often. A picker that cannot renew the lease has stopped
+// before another one begins.
 const (
 	leaseTime = 8 * time.Second
 	renewTime = 5 * time.Second
 	tryTime   = time.Second
 )
 
-// ErrLost says that another picker may be active.
+// ErrLost means that another picker may be active.
 var ErrLost = errors.New("lead pickers: the lease is lost")
 
-// Lead waits until this picker, known by its identity, is the active one, and calls lead. It returns when ctx ends, or [ErrLost].
+// Lead waits until the picker with this identity is the active one, and calls lead. It returns when ctx ends, or [ErrLost].
 func Lead(ctx context.Context, leases coordination.LeasesGetter, namespace, name, identity string, lead func(ctx context.Context)) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: leases, LockConfig: resourcelock.ResourceLockConfig{Identity: identity}}
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -16,18 +16,19 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// leases is an API server that keeps one lease. As a real one, it refuses updates of what has changed meanwhile.
+// leases is an API server that keeps one lease. Like a real one, it refuses an update of an object that has
+// changed meanwhile.
 type leases struct {
 	mu      sync.Mutex
 	lease   *coordination.Lease
 	version int
 }
 
-// candidate is a picker with a connection of its own to the server.
+// candidate is a picker that has its own connection to the server.
 type candidate struct {
 	cut      bool // guarded by the server's lock
 	stop     context.CancelFunc
-	began    time.Time // of its leading; the zero time: not yet
+	began    time.Time // when it began to lead; the zero time: not yet
 	ended    time.Time
 	returned chan error
 }
@@ -82,7 +83,7 @@ func (l *leases) cut(c *candidate) {
 	c.cut = true
 }
 
-// Of several pickers one leads. Time is virtual.
+// One of several pickers leads. Time is virtual.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leases{}
@@ -94,7 +95,7 @@ func TestLead(t *testing.T) {
 		if first.began.IsZero() || !first.ended.IsZero() || !second.began.IsZero() {
 			t.Fatalf("first leads since %v until %v, second since %v", first.began, first.ended, second.began)
 		}
-		// Without the API server the first one gives up, and only then does the second one begin.
+		// Without the API server the first one gives up. The second one begins only after that.
 		l.cut(first)
 		cut := time.Now()
 		if err := <-first.returned; !errors.Is(err, ErrLost) {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Counters are what a picker has done.
+// Counters counts the answers, turns and waiting times of a picker.
 type Counters struct {
 	mu      sync.Mutex
 	answers map[answer]int
 	turns   map[string]int
 	waits   map[string]float64
-	by      map[string]int // endpoints that served, as far as the data plane says so
+	by      map[string]int // answers by endpoint, if the data plane names it
 }
 
 type answer struct {

@@ -27,7 +27,8 @@ import (
 	"medusa/schedule"
 )
 
-// fixture is a picker with two endpoints, whose reports the test makes. Each runs a and b, one request each, and one of them at a time.
+// fixture is a picker with two endpoints, whose reports the test makes. Each endpoint can run a and b, with one request each, and one of them
+// at a time.
 type fixture struct {
 	*Server
 	t      *testing.T
@@ -71,7 +72,7 @@ func start(t *testing.T, change func(s *settings.Settings)) *fixture {
 	return f
 }
 
-// up lets the endpoints report, and the picker decide.
+// up makes the endpoints report, and lets the picker decide.
 func (f *fixture) up() *fixture {
 	for place := range addresses {
 		f.report(place, link.Report{})
@@ -161,7 +162,7 @@ func (c *call) next() *pb.ProcessingResponse {
 	return r
 }
 
-// endpoints returns where the request may go, as the header and the metadata both say, and its body.
+// endpoints returns the endpoints to which the request may go (header and metadata have to agree), and its body.
 func (c *call) endpoints() (list []string, body string) {
 	c.f.t.Helper()
 	r := c.next()
@@ -273,7 +274,7 @@ func TestSubset(t *testing.T) {
 		if to, _ := c.endpoints(); to[0] != address {
 			t.Errorf("to %q, allowed was %s", to, address)
 		}
-		// The endpoint is full: others that may go there only have to wait, although the other one is free.
+		// The endpoint is full. A request that may only go there waits, although the other one is free.
 		second := f.ask(askA, onlyOn(address))
 		f.queued(1, 1)
 		third := f.ask(askA)
@@ -371,7 +372,7 @@ func TestAnotherBodyModeIsRefused(t *testing.T) {
 	}
 }
 
-// The end of the stream is a client that has left: the next one has its place.
+// If the stream ends, the client has left, and the next one gets its place.
 func TestStreamEndIsCancellation(t *testing.T) {
 	f := start(t, nil).up()
 	first, second := f.ask(askA), f.ask(askA)
@@ -392,7 +393,7 @@ func TestStreamEndIsCancellation(t *testing.T) {
 	f.queued(0, 2)
 }
 
-// Envoy may send the last part of a body twice. A client that leaves is noticed all the same, and so is the end of an answer.
+// Envoy may send the last part of a body twice. The picker still notices that a client leaves, and that an answer ends.
 func TestLastPartTwice(t *testing.T) {
 	f := start(t, nil).up()
 	again := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(askA), EndOfStream: true}}}
@@ -418,7 +419,7 @@ func TestLastPartTwice(t *testing.T) {
 	f.queued(0, 0)
 }
 
-// A data plane that answers a request itself, for example after a timeout of its own, gets its reply through, and the request leaves the queue.
+// If a data plane answers a request itself, for example after a timeout of its own, its reply passes, and the request leaves the queue.
 func TestDataPlaneReplies(t *testing.T) {
 	f := start(t, nil).up()
 	first, second := f.ask(askA), f.ask(askA)
@@ -458,7 +459,7 @@ func TestEndpointsThatFollow(t *testing.T) {
 	}
 }
 
-// If the body of the answer does not come here, the agent's report ends the turn.
+// If the body of the answer does not pass the picker, the agent's report ends the turn.
 func TestReportEndsATurn(t *testing.T) {
 	f := start(t, nil).up()
 	c := f.ask(askA, modes(filter.ProcessingMode_FULL_DUPLEX_STREAMED, filter.ProcessingMode_NONE))
@@ -475,7 +476,7 @@ func TestReportEndsATurn(t *testing.T) {
 	f.queued(0, 0)
 }
 
-// A picker that starts counts what the agents have: it does not send more than they take.
+// A picker that starts counts the requests that the agents have, and does not send them more than they take.
 func TestTakeover(t *testing.T) {
 	f := start(t, nil)
 	early := f.ask(askA)
@@ -484,14 +485,14 @@ func TestTakeover(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	f.queued(0, 0) // it waits until all agents were asked
 	close(f.ready)
-	f.queued(1, 0) // both endpoints are full with requests of the picker before
+	f.queued(1, 0) // both endpoints are full with requests of the earlier picker
 	f.report(0, link.Report{Version: 1, Engines: []link.Engine{{Model: "a", State: agent.Awake, Wanted: true}}})
 	if to, _ := early.endpoints(); to[0] != addresses[0] {
 		t.Errorf("to %q", to)
 	}
 }
 
-// The data plane says which endpoint has served: after a retry it is not the one that was named first. Only the protocol's name space counts.
+// The data plane names the endpoint that has served: after a retry it is not the first one of the list. Only the protocol's name space counts.
 func TestEndpointThatServed(t *testing.T) {
 	f := start(t, func(s *settings.Settings) { s.Fallbacks = 1 }).up()
 	want := ""
@@ -518,7 +519,7 @@ func TestEndpointThatServed(t *testing.T) {
 	}
 }
 
-// What fails at an endpoint is no service.
+// A failed answer does not count as service.
 func TestFailedAnswerIsLost(t *testing.T) {
 	f := start(t, nil).up()
 	c := f.ask(askA)

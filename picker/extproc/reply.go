@@ -17,21 +17,21 @@ import (
 	"medusa/picker/settings"
 )
 
-// The place of the decision.
+// The header and the metadata that name the endpoint.
 const (
 	destinationHeader = "x-gateway-destination-endpoint"
 	destinationSpace  = "envoy.lb"
 	servedKey         = "x-gateway-destination-endpoint-served"
 )
 
-// maxChunk is less than what Envoy accepts as a part of a body.
+// maxChunk is less than the largest part of a body that Envoy accepts.
 const maxChunk = 62000
 
 func header(name, value string) *core.HeaderValueOption {
 	return &core.HeaderValueOption{Header: &core.HeaderValue{Key: name, RawValue: []byte(value)}, AppendAction: core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD}
 }
 
-// destined lets a request pass to endpoints.
+// destined sends a request on to endpoints.
 func destined(endpoints, ticket string) *pb.ProcessingResponse {
 	return &pb.ProcessingResponse{
 		Response: &pb.ProcessingResponse_RequestHeaders{RequestHeaders: &pb.HeadersResponse{Response: &pb.CommonResponse{ClearRouteCache: true,
@@ -41,7 +41,7 @@ func destined(endpoints, ticket string) *pb.ProcessingResponse {
 	}
 }
 
-// pieces are a body as the data plane takes it.
+// pieces splits a body into parts that the data plane accepts.
 func pieces(body []byte, last bool) (list []*pb.CommonResponse) {
 	for {
 		n := min(len(body), maxChunk)
@@ -54,7 +54,8 @@ func pieces(body []byte, last bool) (list []*pb.CommonResponse) {
 	}
 }
 
-// onward lets the headers of an answer pass, without what an agent told the picker.
+// onward passes on the headers of an answer, without the header that is for the
+// picker.
 func onward() *pb.ProcessingResponse {
 	return &pb.ProcessingResponse{Response: &pb.ProcessingResponse_ResponseHeaders{ResponseHeaders: &pb.HeadersResponse{Response: &pb.CommonResponse{
 		HeaderMutation: &pb.HeaderMutation{RemoveHeaders: []string{link.HeaderHeld}}}}}}
@@ -65,7 +66,7 @@ type listing struct{ models []settings.Model }
 
 func (l *listing) Error() string { return "a list of models" }
 
-// immediate answers in place of an endpoint.
+// immediate makes an answer of the picker itself.
 func immediate(err error) (status int, r *pb.ProcessingResponse) {
 	status = http.StatusOK
 	headers := []*core.HeaderValueOption{header("content-type", "application/json")}

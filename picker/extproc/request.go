@@ -27,18 +27,19 @@ type query struct {
 	body   []byte
 	// trailers come after the body: the stream's last message is not the body's.
 	trailers bool
-	// unseen says that the body of the answer does not come here.
+	// unseen is true if the body of the answer does not pass the picker.
 	unseen bool
-	// reply is the beginning of the data plane's own, which came before the request was whole.
+	// reply is the beginning of the data plane's own answer, which came before the request was complete.
 	reply *pb.ProcessingRequest
 }
 
-// refuse makes an error of the client's.
+// refuse makes an error that the client caused.
 func refuse(status int, code, param, format string, args ...any) error {
 	return &apierror.Error{Status: status, Kind: apierror.Request, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// read takes a whole request in. io.EOF says that the stream ended before, errReplied that the data plane has answered.
+// read reads a whole request. It returns io.EOF if the stream ended before, and errReplied if the data plane has
+// answered.
 func (s *Server) read(messages <-chan *pb.ProcessingRequest) (*query, error) {
 	q := &query{}
 	head := http.Header{}
@@ -109,7 +110,7 @@ func path(head http.Header) string {
 	return p
 }
 
-// first is Get for names that are no header's, such as ":path", which http.Header does not change.
+// first is Get for names that are no header names, such as ":path". http.Header does not change these.
 func first(head http.Header, name string) string {
 	if v := head[http.CanonicalHeaderKey(name)]; len(v) > 0 {
 		return v[0]
@@ -117,7 +118,7 @@ func first(head http.Header, name string) string {
 	return ""
 }
 
-// understand finds the model and what the client wishes.
+// understand finds the model, and the flow and the deadline that the client wants.
 func (s *Server) understand(q *query, head http.Header) (err error) {
 	if p := path(head); !paths[p] {
 		return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %s %s", first(head, ":method"), p)
@@ -137,13 +138,13 @@ func (s *Server) understand(q *query, head http.Header) (err error) {
 	return err
 }
 
-// The place of the endpoints that a request may use.
+// The place of the subset of endpoints in the metadata.
 const (
 	subsetSpace = "envoy.lb.subset_hint"
 	subsetKey   = "x-gateway-destination-endpoint-subset"
 )
 
-// subset returns the endpoints that the data plane allows; nil if it says nothing.
+// subset returns the endpoints that the data plane allows; nil if it gives no subset.
 func subset(m *pb.ProcessingRequest) ([]string, error) {
 	space := m.GetMetadataContext().GetFilterMetadata()[subsetSpace]
 	value, ok := space.GetFields()[subsetKey]

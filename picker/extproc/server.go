@@ -24,7 +24,7 @@ type Server struct {
 	Secret   link.Secret
 	Fleet    *fleet.Fleet
 	Queue    *dispatch.Queue
-	Ready    <-chan struct{} // closed once the agents were asked what they have
+	Ready    <-chan struct{} // closed once all agents were asked for their requests and engines
 	Boot     string          // begins the ID of each request: no two pickers use the same
 	Count    *Counters
 
@@ -42,7 +42,7 @@ func (s *Server) id() string {
 	return s.Boot + "." + strconv.FormatUint(s.next, 36)
 }
 
-// join counts a request that waits, unless too many of its model do.
+// join counts a waiting request. It refuses the request if too many of its model wait.
 func (s *Server) join(fn int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Server) Waiting(fn int) int {
 	return s.waiting[fn]
 }
 
-// Reported takes in the requests that an agent says have ended.
+// Reported ends the requests that an agent reports as ended.
 func (s *Server) Reported(ended []link.Ended) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

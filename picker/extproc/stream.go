@@ -24,7 +24,7 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 	waiting, replied := context.WithCancelCause(ctx)
 	defer replied(nil)
 	messages := make(chan *pb.ProcessingRequest)
-	// The data plane ends the stream when the client leaves, and replies itself, for example after a timeout of its own. A request that waits has to
+	// The data plane ends the stream when the client leaves. It may also reply itself, for example after a timeout of its own. A waiting request has to
 	// notice both.
 	go func() {
 		defer close(messages)
@@ -38,7 +38,7 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 			if m.GetResponseHeaders() != nil {
 				replied(errReplied)
 			}
-			// Envoy may send the last part of a body twice (envoyproxy/envoy#46237). Nobody would take it while the request waits.
+			// Envoy may send the last part of a body twice (envoyproxy/envoy#46237). While the request waits, no reader would take the second one.
 			if part := m.GetRequestBody(); part != nil || m.GetRequestTrailers() != nil {
 				if whole {
 					continue
@@ -79,10 +79,11 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 // statusLeft counts clients that have left, as nginx does.
 const statusLeft = 499
 
-// errReplied says that the data plane answers a request itself that has no endpoint yet.
+// errReplied means that the data plane itself answers a request that has no endpoint yet.
 var errReplied = errors.New("the data plane has replied")
 
-// stepAside lets the data plane's own reply pass, if there is one. The protocol wants an answer to each of its parts, and none to the request any more.
+// stepAside passes on the data plane's own reply, if there is one. The protocol wants an answer to each part of the reply, and none to the request
+// any more.
 func (s *Server) stepAside(stream pb.ExternalProcessor_ProcessServer, messages <-chan *pb.ProcessingRequest, q *query) error {
 	x := &exchange{server: s, stream: stream, q: q}
 	over, err := false, error(nil)
@@ -111,7 +112,7 @@ func (s *Server) refuse(stream pb.ExternalProcessor_ProcessServer, model string,
 	return stream.Send(answer)
 }
 
-// serve sends a request on its way, and sees to its end. Whatever happens, the turn ends.
+// serve sends a request to its endpoint, and waits for its end. The turn ends in each case.
 func (s *Server) serve(stream pb.ExternalProcessor_ProcessServer, messages <-chan *pb.ProcessingRequest, q *query, turn *dispatch.Turn) error {
 	id := s.id()
 	s.Fleet.Sent(turn.Decision, id)
@@ -121,7 +122,7 @@ func (s *Server) serve(stream pb.ExternalProcessor_ProcessServer, messages <-cha
 	}
 	service, err := x.run(messages, turn, id)
 	if x.reported != nil && service == 0 && err == nil && x.status < http.StatusBadRequest && x.status > 0 {
-		// The data plane has let the stream end before the answer did.
+		// The data plane has ended the stream before the end of the answer.
 		go func() {
 			defer s.forget(id)
 			select {
@@ -143,7 +144,7 @@ func (s *Server) serve(stream pb.ExternalProcessor_ProcessServer, messages <-cha
 	return err
 }
 
-// end ends a turn. It ends last, so that the next decision sees the place.
+// end ends a turn. The queue's turn ends last, so that the next decision sees the free place.
 func (s *Server) end(turn *dispatch.Turn, service float64) {
 	s.Fleet.Ended(turn.Decision)
 	if service > 0 {
@@ -161,10 +162,10 @@ type exchange struct {
 	began    time.Time
 	held     float64 // seconds until the engine was ready
 	status   int
-	reported <-chan float64 // nil: the answer is seen here
+	reported <-chan float64 // nil: the answer passes the picker
 }
 
-// run lets all pass in both directions. It returns the running time of an answer that is complete, or 0.
+// run passes the request and its answer on. It returns the running time of a complete answer, or 0.
 func (x *exchange) run(messages <-chan *pb.ProcessingRequest, turn *dispatch.Turn, id string) (service float64, err error) {
 	s := x.server
 	endpoints := s.Fleet.Address(turn.GPU)
@@ -206,10 +207,10 @@ func (x *exchange) run(messages <-chan *pb.ProcessingRequest, turn *dispatch.Tur
 	return 0, nil
 }
 
-// minService is the shortest answer, so that it is not taken for none.
+// minService is the shortest running time of an answer. 0 means that there was no answer.
 const minService = 1e-6
 
-// pass lets a part of the answer pass, and reports whether it was the last.
+// pass passes on a part of the answer, and reports whether it was the last.
 func (x *exchange) pass(m *pb.ProcessingRequest) (over bool, err error) {
 	switch part := m.Request.(type) {
 	case *pb.ProcessingRequest_ResponseHeaders:
@@ -231,7 +232,7 @@ func (x *exchange) pass(m *pb.ProcessingRequest) (over bool, err error) {
 	return false, nil
 }
 
-// look reads what the headers of an answer say.
+// look reads the status and the waiting time from the headers of an answer.
 func (x *exchange) look(headers []*core.HeaderValue) {
 	for _, h := range headers {
 		value := h.Value

@@ -11,12 +11,12 @@ import (
 // endpoint is a GPU of an agent.
 type endpoint struct {
 	address string
-	report  *link.Report // nil: it is down
-	heard   float64      // when it came
-	mine    []sending    // requests that were sent and have not ended here, in order
+	report  *link.Report // nil: the endpoint is down
+	heard   float64      // time of the report
+	mine    []sending    // sent requests whose end the picker does not know, in order
 	over    map[string]bool
 
-	// What follows from these.
+	// Computed from the fields above by settle.
 	models []standing // by function
 	flying int
 }
@@ -28,7 +28,7 @@ type sending struct {
 	at float64
 }
 
-// standing is a model at an endpoint.
+// standing is the state of a model at an endpoint.
 type standing struct {
 	known                       bool
 	memory                      float64
@@ -36,7 +36,7 @@ type standing struct {
 	keep                        bool
 	start, wake, service, delay float64
 	state                       agent.State
-	held                        bool // its engine is awake or on its way
+	held                        bool // its engine is awake, or becomes so
 	lastUsed, retry             float64
 	requests                    int
 }
@@ -47,10 +47,10 @@ func newEndpoint(address string, functions int) *endpoint {
 
 func (e *endpoint) up() bool { return e.report != nil && !e.report.Leaving }
 
-// learn takes in a report.
+// learn stores a report.
 func (e *endpoint) learn(f *Fleet, r *link.Report) {
 	e.report, e.heard = r, f.Clock()
-	// What the agent does not have any more need not be subtracted.
+	// If a report lacks an ended request, the picker need not subtract it any more.
 	has := map[string]bool{}
 	for _, q := range r.Requests {
 		has[q.ID] = true
@@ -95,7 +95,8 @@ func (e *endpoint) ended(f *Fleet, number int) {
 	e.settle(f)
 }
 
-// settle computes what follows from the last report and from what was sent since.
+// settle computes the state of the models from the last report and from the requests that were
+// sent since.
 func (e *endpoint) settle(f *Fleet) {
 	clear(e.models)
 	e.flying = 0
@@ -136,7 +137,7 @@ func (e *endpoint) settle(f *Fleet) {
 	}
 }
 
-// hold has an engine come, and idle ones go as the agent will do it.
+// hold counts an engine as held, and puts away idle ones as the agent will do it.
 func (e *endpoint) hold(f *Fleet, fn int) {
 	if m := &e.models[fn]; m.held || m.retry > f.Clock() {
 		return
@@ -156,10 +157,10 @@ func (e *endpoint) hold(f *Fleet, fn int) {
 	}
 }
 
-// slack takes up the rounding of sums of shares.
+// slack tolerates the rounding of sums of shares.
 const slack = 1e-9
 
-// promised is the share of the memory that is taken once all engines have come that are wanted.
+// promised is the share of the memory that is taken once all wanted engines are awake.
 func (e *endpoint) promised() float64 {
 	sum := 0.0
 	for i := range e.models {
@@ -170,7 +171,7 @@ func (e *endpoint) promised() float64 {
 	return sum
 }
 
-// obstacle is what keeps a request from the endpoint, as Agent.Obstacle.
+// obstacle is the reason why a request cannot run at the endpoint, as Agent.Obstacle.
 func (e *endpoint) obstacle(f *Fleet, fn int) agent.Obstacle {
 	m := &e.models[fn]
 	switch {

@@ -1,10 +1,11 @@
-// Package fleet is what a picker knows of its endpoints: the view of policies, made of the agents' reports and of what was sent since.
+// Package fleet is a picker's view of its endpoints. It makes the view of policies from the agents' reports and from the requests that were sent
+// since.
 //
-// In: addresses, reports of agents (package link), decisions and the ends of their requests. Out: the answers of [schedule.Cluster], and
-// which endpoints may serve a request. An endpoint without reports takes no requests. A report is older than what was sent
-// meanwhile, so a request that was sent counts until it has ended here or the agent says so, and an engine that it needs counts as held.
+// In: addresses, reports of agents (package link), decisions and the ends of their requests. Out: the answers of [schedule.Cluster], and the
+// endpoints that may serve a request. An endpoint without reports takes no requests. A report lacks the requests that were sent after it. So a sent
+// request counts until it has ended here or the agent reports its end, and the engine that it needs counts as held.
 //
-// What can fail: more endpoints than the fleet has places ([Fleet.Set]).
+// Fails: more endpoints than the fleet has places ([Fleet.Set]).
 package fleet
 
 import (
@@ -25,14 +26,13 @@ type Config struct {
 	Clock  func() float64 // seconds, as the queue's
 }
 
-// Fleet implements [dispatch.Machines]. Each endpoint has a place, by which policies know it as a GPU. Places of endpoints that have left are
-// used again.
+// Fleet implements [dispatch.Machines]. Each endpoint has a place, which policies know as a GPU. Places of endpoints that have left are used again.
 type Fleet struct {
 	Config
 	functions map[string]int
 
 	mu     sync.Mutex
-	places []*endpoint // nil: nobody's
+	places []*endpoint // nil: the place is free
 }
 
 var _ dispatch.Machines = (*Fleet)(nil)
@@ -52,7 +52,8 @@ func (f *Fleet) Function(model string) (fn int, ok bool) {
 	return fn, ok
 }
 
-// Set changes the endpoints. It returns the places of those that are new, by address, and of those that have left. If it fails, nothing has changed.
+// Set changes the endpoints. It returns the places of new ones and of those that have left, by address. If it fails, the endpoints stay as they
+// were.
 func (f *Fleet) Set(addresses []string) (came map[string]int, left map[string]int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +74,7 @@ func (f *Fleet) Set(addresses []string) (came map[string]int, left map[string]in
 		if known[a] {
 			continue
 		}
-		// A place that is free now is not taken in the same step: its requests end first.
+		// A place that becomes free now is not used in the same call: its requests end first.
 		if len(free) == 0 {
 			return nil, nil, fmt.Errorf("use endpoints: %d are more than max_endpoints leaves room for", len(addresses))
 		}
@@ -88,7 +89,7 @@ func (f *Fleet) Set(addresses []string) (came map[string]int, left map[string]in
 	return came, left, nil
 }
 
-// Report takes in what an agent says. It reports whether the endpoint was down until now.
+// Report stores an agent's report. It reports whether the endpoint was down until now.
 func (f *Fleet) Report(place int, r *link.Report) (up bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *Fleet) Report(place int, r *link.Report) (up bool) {
 	return up
 }
 
-// Down says that an agent does not report. It reports whether the endpoint was up until now.
+// Down records that an agent does not report. It reports whether the endpoint was up until now.
 func (f *Fleet) Down(place int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +127,7 @@ func (f *Fleet) Up() (n int) {
 	return n
 }
 
-// Address returns that of a place.
+// Address returns the address of the endpoint at a place.
 func (f *Fleet) Address(place int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +137,7 @@ func (f *Fleet) Address(place int) string {
 	return ""
 }
 
-// Eligible returns the places of endpoints that are up and have a model, of those with the given addresses; nil addresses are all.
+// Eligible returns the places of endpoints that are up and have a model. Only endpoints with the given addresses count; nil means all.
 func (f *Fleet) Eligible(fn int, addresses []string) (places []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,8 +149,8 @@ func (f *Fleet) Eligible(fn int, addresses []string) (places []int) {
 	return places
 }
 
-// Fallbacks returns at most n addresses for a request whose endpoint at a place fails: those that hold its model first, then those with the
-// fewest requests.
+// Fallbacks returns at most n addresses for a request in case the endpoint at a place fails. Endpoints that hold its model come first, then those
+// with the fewest requests.
 func (f *Fleet) Fallbacks(place, fn, n int, eligible []int) (addresses []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +171,7 @@ func (f *Fleet) Fallbacks(place, fn, n int, eligible []int) (addresses []string)
 	return addresses
 }
 
-// Sent says by which ID an agent knows a decided request.
+// Sent records the ID under which an agent knows a decided request.
 func (f *Fleet) Sent(d schedule.Decision, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +180,7 @@ func (f *Fleet) Sent(d schedule.Decision, id string) {
 	}
 }
 
-// Ended says that a decided request has ended here.
+// Ended records that a decided request has ended here.
 func (f *Fleet) Ended(d schedule.Decision) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"medusa/schedule"
 )
 
-// fixture is a fleet of two endpoints for three models, of which two fit at a time.
+// fixture is a fleet of two endpoints for three models. Two models fit at a time.
 func fixture(t *testing.T) (f *Fleet, now *float64) {
 	t.Helper()
 	now = new(float64)
@@ -34,7 +34,7 @@ func decided(f *Fleet, id, fn, gpu int, name string) schedule.Decision {
 	return d
 }
 
-// A request counts from its decision until it has ended, whatever reports say meanwhile; not twice, and not after its end.
+// A request counts once, from its decision until its end, even if reports differ meanwhile.
 func TestRequestsCountOnce(t *testing.T) {
 	f, _ := fixture(t)
 	f.Report(0, report(link.Report{}))
@@ -61,7 +61,7 @@ func TestRequestsCountOnce(t *testing.T) {
 	check("the agent says that it has ended", 0)
 }
 
-// Engines come and go as the agent will do it, before it reports so.
+// Engines come and go in the view as the agent will do it, before its report.
 func TestEnginesAreForeseen(t *testing.T) {
 	f, now := fixture(t)
 	*now = 100
@@ -113,7 +113,7 @@ func TestEndpointsChange(t *testing.T) {
 	if err != nil || len(came) != 1 || came["z:1"] != 2 || len(left) != 1 || left["x:1"] != 0 {
 		t.Fatalf("came %v, left %v, %v", came, left, err)
 	}
-	f.Ended(d) // of an endpoint that has left
+	f.Ended(d) // the request of an endpoint that has left
 	if _, _, err := f.Set([]string{"y:1", "z:1", "u:1", "v:1"}); err == nil {
 		t.Error("four endpoints have three places")
 	}

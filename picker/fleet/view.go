@@ -19,8 +19,8 @@ func (f *Fleet) at(gpu int) (e *endpoint, unlock func()) {
 	return nil, f.mu.Unlock
 }
 
-// Accepts implements [schedule.Cluster]. As with an Agent, a model that has failed at an endpoint is accepted elsewhere, and if it has failed
-// everywhere, it is accepted, so that its requests fail at once instead of waiting.
+// Accepts implements [schedule.Cluster]. As with an Agent, a model that has failed at an endpoint is accepted only at others. If it has
+// failed at all of them, it is accepted, so that its requests fail at once instead of waiting.
 func (f *Fleet) Accepts(gpu, fn int) bool {
 	e, unlock := f.at(gpu)
 	defer unlock()

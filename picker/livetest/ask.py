@@ -1,6 +1,6 @@
-"""Asks by the openai package. In: the address, how many at a time, and lines of JSON on standard input. Out: a line for each, as answers come.
+"""Asks with the openai package. In: the address, the number at a time, and lines of JSON on standard input. Out: a line for each, as answers come.
 
-A stream that ends without a reason to finish is reported as such: the package itself ends it without a word."""
+A stream that ends without a finish reason is reported as such, since the package itself ends it silently."""
 
 import asyncio
 import json

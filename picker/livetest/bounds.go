@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// bounds holds what the papers promise of mqfq, lalbo3 and torpor on one machine against three agents behind Envoy. Engines are stubs whose answers
-// take given times. The log of the picker's decisions is what is measured. Each bound has a rival that exceeds it under the same load, or
-// else the load would show nothing.
+// bounds measures the bounds that the papers state for mqfq, lalbo3 and torpor on one machine, with three agents behind Envoy. Engines are stubs
+// whose answers take given times. The measurements come from the log of the picker's decisions. Each bound has a rival that exceeds it under the
+// same load. Otherwise the load could not show a difference.
 func (r *run) bounds() (string, error) {
 	var all []string
 	for _, part := range []func() (string, error){r.fairness, r.overtaking, r.deadlines} {
@@ -30,7 +30,7 @@ func (r *run) bounds() (string, error) {
 	return strings.Join(all, " "), nil
 }
 
-// bench is what a bound is measured on.
+// bench is a system and its load, for the measurement of a bound.
 type bench struct {
 	services []float64 // of an answer, by model
 	weights  []float64 // nil: 1 each
@@ -38,12 +38,12 @@ type bench struct {
 	agent    string // of each model in the agents' files
 	load     float64
 	wake     float64
-	warmed   func(outputs []string) bool // whether engines have started as the bound presumes
-	clients  []int                       // that ask each model again and again; or
+	warmed   func(outputs []string) bool // whether engines have started as the bound assumes
+	clients  []int                       // number of clients that ask each model again and again
 	arrivals []arrival
 }
 
-// arrival is a request to come.
+// arrival is a planned request.
 type arrival struct {
 	at    float64
 	model int
@@ -102,7 +102,7 @@ func (b *bench) on(r *run, policy string) (*history, error) {
 	return readLog(log, first)
 }
 
-// ask sends what counts: each client its requests one after the other for a time, or all arrivals.
+// ask sends the measured load: each client sends its requests one after the other for a time, or all arrivals are sent.
 func (b *bench) ask(period time.Duration, ask func(model int) error) error {
 	var models []int // by client
 	for m, n := range b.clients {
@@ -124,7 +124,7 @@ func (b *bench) ask(period time.Duration, ask func(model int) error) error {
 		}))
 }
 
-// asker asks a model at an address.
+// asker returns a function that asks a model at an address.
 func asker(url string) func(model int) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	return func(model int) error {
@@ -149,7 +149,7 @@ func (r *run) stub(service, load, wake float64) []string {
 		"--service", fmt.Sprintf("%gs", service), "--load", fmt.Sprintf("%gs", load), "--wake", fmt.Sprintf("%gs", wake)}
 }
 
-// fairness has models that wait all the time, and whose engines all run: MQFQ's bound on the difference of their services.
+// fairness has models that wait all the time, and whose engines all run. It measures MQFQ's bound on the difference of their services.
 func (r *run) fairness() (string, error) {
 	const over, d = 0.5, 1
 	b := &bench{services: []float64{0.3, 0.1, 0.2}, weights: []float64{1, 2, 1}, clients: []int{48, 16, 12}, agent: "memory: 0.3, slots: 4, start: 0.1, service: 0.2",
@@ -157,8 +157,8 @@ func (r *run) fairness() (string, error) {
 			return !slices.ContainsFunc(outputs, func(text string) bool { return strings.Count(text, "serving m") < 3 })
 		}}
 	weight := func(m int) float64 { return b.weights[m] }
-	// widest is the largest difference of two models in parts of its bound. The bound is that of one machine, with all requests that three
-	// agents run at once.
+	// widest is the largest difference of two models, relative to its bound. The bound is the one for one machine, with all requests that three agents
+	// run at once.
 	widest := func(policy string) (got, bound float64, err error) {
 		h, err := b.on(r, policy)
 		if err != nil {
@@ -188,8 +188,8 @@ func (r *run) fairness() (string, error) {
 	return fmt.Sprintf("mqfq-difference=%.2fs bound=%.2fs fcfs-difference=%.2fs", got, bound, rival), nil
 }
 
-// overtaking has models that are asked all the time and others that are asked now and then, with one engine at a time on a GPU: how many later
-// requests are decided while one waits.
+// overtaking has models that are asked all the time and others that are asked now and then, with one engine at a time on a GPU. It counts the later
+// requests that are decided while one waits.
 func (r *run) overtaking() (string, error) {
 	const limit, gpus = 5, 3
 	b := &bench{services: slices.Repeat([]float64{0.5}, 8), clients: []int{6, 6, 6, 1, 1, 1, 1, 1}, agent: "memory: 0.9, asleep: 0.01, sleep: 1, slots: 1, start: 0.1, wake: 0.1, service: 0.5"}
@@ -199,8 +199,8 @@ func (r *run) overtaking() (string, error) {
 		if err != nil {
 			return 0, 0, fmt.Errorf("overtaking: %s: %w", policy, err)
 		}
-		// A request is passed over limit+1 times. Then it gets a GPU, or is bound to one that holds its model and will be free before another could have
-		// it: it waits for one request there, in which time each of the other GPUs begins as many as fit.
+		// A request is passed over limit+1 times. Then it gets a GPU, or is bound to a GPU that holds its model and will be free before another could
+		// have it. There it waits for one request. In that time, each of the other GPUs begins as many as fit.
 		return h.overtaken(), limit + 1 + (gpus-1)*(1+int(math.Floor(h.longest()/h.shortest()))), nil
 	}
 	got, bound, err := measure(limit)
@@ -217,17 +217,17 @@ func (r *run) overtaking() (string, error) {
 	return fmt.Sprintf("lalbo3-overtaken=%d bound=%d without-limit=%d", got, bound, rival), nil
 }
 
-// share of answers in time that torpor is to reach (its paper's percentile).
+// share of answers in time that torpor has to reach (its paper's percentile).
 const share = 0.98
 
-// deadlines has four times as many models as GPUs: torpor, that swaps engines, answers in time behind Envoy and on one machine.
+// deadlines has four times as many models as GPUs. Torpor swaps engines, and so answers in time behind Envoy and on one machine.
 func (r *run) deadlines() (string, error) {
 	const models, rate = 12, 0.45
 	b := &bench{services: slices.Repeat([]float64{0.1}, models), deadline: 2.5, load: 1.2, wake: 0.1,
 		agent: "memory: 0.45, slots: 1, start: 1.2, wake: 0.1, service: 0.1, sleep: 1, asleep: 0.001"}
 	rng := rand.New(rand.NewPCG(r.seed, 3))
 	for at := 0.0; ; {
-		if at += rng.ExpFloat64() / (rate * models); at > 3*r.bounded.Seconds() { // a share of 0.98 needs some hundred
+		if at += rng.ExpFloat64() / (rate * models); at > 3*r.bounded.Seconds() { // a share of 0.98 needs some hundred requests
 			break
 		}
 		b.arrivals = append(b.arrivals, arrival{at, rng.IntN(models)})

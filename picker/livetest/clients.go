@@ -16,7 +16,7 @@ import (
 	"medusa/internal/test/checkpoints"
 )
 
-// question is what a client asks.
+// question is a request of a client.
 type question struct {
 	ID        int     `json:"id"`
 	Model     string  `json:"model"`
@@ -29,7 +29,7 @@ type question struct {
 	want []string // by checkpoint: the engine's own answer
 }
 
-// reply is what a client got.
+// reply is the answer that a client got.
 type reply struct {
 	ID     int    `json:"id"`
 	Text   string `json:"text"`
@@ -40,14 +40,14 @@ type reply struct {
 	Left   bool   `json:"left"`
 }
 
-// clients is the program that asks by the openai package.
+// clients is a running program that asks with the openai package.
 type clients struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// clients starts it.
+// clients starts the program.
 func (r *run) clients(url string, atATime int) (*clients, error) {
 	program, err := files.ReadFile("ask.py")
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *run) all(url string, atATime int, list []question, got func(q *question
 // distinct is the number of different questions.
 const distinct = 24
 
-// words of the text on which the checkpoints were trained.
+// words are words of the text on which the checkpoints were trained.
 const words = "In the beginning God created the heaven and the earth And the LORD said unto Moses Go down Behold I will send a prophet"
 
 // learn asks the engine of each checkpoint alone.
@@ -181,7 +181,7 @@ func (r *run) load(known []question, n int, seed uint64) []question {
 	return list
 }
 
-// judge returns nil for the answer of the engine alone.
+// judge returns nil if an answer is that of the engine alone.
 func judge(q *question, a *reply) error {
 	switch {
 	case a.Status != 0:

@@ -13,9 +13,9 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// extension puts the picker of the Gateway API inference extension in the place of medusa-picker: Envoy's configuration is the same, to the byte.
-// Engines are in the place of agents, who refuse requests without the tickets of medusa-picker. So the configuration is that of the
-// protocol, and does not lean on what only one picker does. A request that cannot be read gets the same status from both.
+// extension uses the picker of the Gateway API inference extension instead of medusa-picker, with the same configuration of Envoy, to the byte. It
+// uses engines instead of agents, because agents refuse requests without the tickets of medusa-picker. So the configuration follows the protocol,
+// and does not depend on behaviour that only one picker has. A request that cannot be read gets the same status from both.
 func (r *run) extension() (string, error) {
 	s, err := r.newSystem()
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *run) extension() (string, error) {
 	return fmt.Sprintf("extension-answers=%d clusters=2", 2*requests), nil
 }
 
-// answersOf asks, and demands that each endpoint has answered some.
+// answersOf asks, and demands that each endpoint has answered some of the requests.
 func (s *system) answersOf(requests int) error {
 	// The extension's picker sends a request without a body to any endpoint. Engines do not know the path.
 	if err := s.reach(http.MethodGet, "/other", http.StatusNotFound); err != nil {
@@ -95,13 +95,14 @@ func (s *system) answersOf(requests int) error {
 		n, _ := strconv.Atoi(m[1])
 		answered += n
 	}
-	if answered < requests { // the first request of all counts, too: its status is below 500
+	if answered < requests { // the very first request counts, too: its status is below 500
 		return fmt.Errorf("the endpoints have answered %d of %d requests", answered, requests)
 	}
 	return nil
 }
 
-// cut has an engine die within an answer. Envoy calls that a protocol error: HTTP/1 says in chunks how long a body is, and this one ends too early.
+// cut makes an engine die within an answer. Envoy calls that a protocol error: HTTP/1 gives the length of a body in chunks, and this body ends too
+// early.
 func (s *system) cut() error {
 	if text, err := stubengine.Ask(context.Background(), s.url(), "m0", stubengine.Break, true); err == nil {
 		return fmt.Errorf("an answer that was cut is whole: %q", text)

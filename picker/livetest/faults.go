@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// faults kills an agent and brings it back, kills the picker and replaces it, reloads Envoy and the list of endpoints, and has clients leave,
-// all while clients ask. Each request gets its answer or a clear error. Afterwards all is well.
+// faults kills an agent and brings it back, kills the picker and replaces it, reloads Envoy and the list of endpoints, and makes clients
+// leave, all while clients ask. Each request gets its answer or a clear error. Afterwards all requests are answered again.
 func (r *run) faults() (string, error) {
 	s, err := r.referenceAgents()
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *run) faults() (string, error) {
 	var once sync.Once
 	go func() {
 		defer close(over)
-		<-begun // the program that asks takes its time to start
+		<-begun // the program that asks takes some time to start
 		troubled <- s.trouble()
 	}()
 	answered, failed, left := 0, 0, 0
@@ -101,7 +101,7 @@ func (s *system) trouble() error {
 	return nil
 }
 
-// afterwards demands that each model answers, that agents refuse those who come without the picker, and that nothing is left.
+// afterwards demands that each model answers, that agents refuse requests that do not come from the picker, and that no request is left.
 func (s *system) afterwards(answered, failed, left int) (string, error) {
 	r := s.run
 	if err := s.picker.wait("the endpoints stay as they are"); err != nil {
@@ -134,7 +134,7 @@ func (s *system) afterwards(answered, failed, left int) (string, error) {
 	return fmt.Sprintf("faults=10 answered=%d failed-clearly=%d left=%d lost-silently=0 by-envoy=%s", answered, failed, left, s.reasons()), nil
 }
 
-// reasons counts the requests that failed by what Envoy says of them.
+// reasons counts the failed requests by the reason in Envoy's log.
 func (s *system) reasons() string {
 	count := map[string]int{}
 	for _, m := range regexp.MustCompile(`(?m)^failed: (\S+ \S+ .*) at `).FindAllStringSubmatch(s.envoy.output(), -1) {

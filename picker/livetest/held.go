@@ -16,7 +16,7 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// holding has more requests wait than Envoy's and Go's defaults allow, while the engines of stubs start. All are answered.
+// holding makes more requests wait than Envoy's and Go's defaults allow, while stub engines start. All are answered.
 func (r *run) holding() (string, error) {
 	s, err := r.newSystem()
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *run) holding() (string, error) {
 				return "", err
 			}
 			if most = max(most, n); n == r.held-3*64 && refused.Load() == 0 {
-				// One more than may wait is refused at once, and says when to come again.
+				// One request more than may wait is refused at once, with a time to come again.
 				if err := s.overfull(client, r.held-n); err != nil {
 					return "", err
 				}
@@ -131,7 +131,8 @@ func (s *system) waiting() (n int, err error) {
 	return n, err
 }
 
-// post asks and reads the whole answer. One that is closed before would count as that of a client who has left.
+// post asks and reads the whole answer. If it closed the answer before its end, the request would count as one whose
+// client has left.
 func post(client *http.Client, url, body string) error {
 	response, err := client.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
 	if err != nil {

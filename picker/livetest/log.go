@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// event is a line of a log of decisions, as far as the bounds need it. It is read here anew, by the format alone.
+// event is a line of a log of decisions, with the fields that the bounds need. This reader uses only the format, and no code of package
+// dispatch.
 type event struct {
 	At     float64  `json:"t"`
 	Arrive *numbers `json:"arrive"`
@@ -19,7 +20,7 @@ type event struct {
 	Lost *numbers `json:"lost"`
 }
 
-// numbers are those of a request. Not every line has them all.
+// numbers are the fields of a request. Not every line has all of them.
 type numbers struct {
 	ID      int     `json:"id"`
 	Model   int     `json:"fn"`
@@ -38,7 +39,7 @@ type ran struct {
 // history are the requests of a log, in order of their decisions.
 type history struct{ list []*ran }
 
-// readLog demands that each request was answered, and leaves out the first ones by arrival: those that had engines start.
+// readLog demands that each request was answered. It leaves out the first ones by arrival, which started engines.
 func readLog(path string, first int) (*history, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -117,7 +118,7 @@ func (h *history) service(model int) (t float64) {
 	return t
 }
 
-// inTime is the share of answers that took no longer than a deadline: of all, and of the model that has the least.
+// inTime is the share of answers that took no longer than a deadline: of all requests, and of the model with the smallest share.
 func (h *history) inTime(deadline float64) (all, least float64) {
 	met, of := map[int]float64{}, map[int]float64{}
 	for _, r := range h.list {
@@ -134,8 +135,8 @@ func (h *history) inTime(deadline float64) (all, least float64) {
 	return all, least
 }
 
-// apart is the largest difference of the services of two models, each divided by its weight, in any interval throughout which requests of
-// both waited. A request has its service in the last seconds before its end.
+// apart is the largest difference of the services of two models, each divided by its weight, in any interval during which requests of
+// both waited all the time. A request gets its service in the last seconds before its end.
 func (h *history) apart(a, b int, weight func(model int) float64) (most float64) {
 	type change struct {
 		at            float64
@@ -179,7 +180,7 @@ func (h *history) apart(a, b int, weight func(model int) float64) (most float64)
 		for k := range 2 {
 			now.rate[k], now.waiting[k] = now.rate[k]+c.rate[k], now.waiting[k]+c.waiting[k]
 		}
-		// All that happens at a moment counts as one: a request that ends and the next one that is decided leave no gap between them.
+		// All events of one moment count as one: there is no gap between a request that ends and the next one that is decided.
 		if i+1 < len(changes) && changes[i+1].at == c.at {
 			continue
 		}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A log by hand: request 2 of model 1 is decided before request 1 of model 0, which arrived earlier, and so is request 3.
+// A log made by hand: requests 2 and 3 are decided before request 1 of model 0, which arrived earlier. Request 2 is of
+// model 1.
 const byHand = `{"medusa_decisions":2,"run":{}}
 {"t":0,"arrive":{"id":0,"fn":0}}
 {"t":0,"next":{"decided":{"id":0,"fn":0,"gpu":0,"peer":-1}}}

@@ -1,8 +1,9 @@
-// Command livetest runs Envoy, medusa-picker and three agents as users do, on the simulated GPU, and demands what docs/gateway.md promises.
+// Command livetest runs Envoy, medusa-picker and three agents as users do, on the simulated GPU, and checks the promises of
+// docs/gateway.md.
 //
-// In: the programs below build/, and an environment of Python with the openai package and Envoy. Out: a line for each part, and last
-// "test-gateway: PASS ...". It fails if an answer differs from that of the engine alone, if a request gets neither its answer nor a clear
-// error, if a log of decisions does not replay, and if a process is left.
+// In: the programs below build/, and a Python environment with the openai package and Envoy. Out: a line for each part, and last
+// "test-gateway: PASS ...". Fails: an answer differs from that of the engine alone, a request gets neither its answer nor a clear error, a
+// log of decisions does not replay, or a process is left.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pairs of requests that are compared, and clients of the throughput.
+// The number of pairs of requests that are compared, and of clients for the throughput.
 const (
 	pairs    = 2000
 	atOnce   = 32

@@ -33,7 +33,7 @@ type process struct {
 	more chan struct{}
 }
 
-// start runs a program until it prints a text; the empty text is there at once.
+// start runs a program and waits until it prints a text. It does not wait for an empty text.
 func (r *run) start(until string, argv ...string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{}), more: make(chan struct{}, 1)}
 	p.cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
@@ -101,7 +101,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// kill ends the program as a crash would.
+// kill ends the program with SIGKILL, as a crash would.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
@@ -130,7 +130,8 @@ func (r *run) nothingLeft() error {
 	}
 }
 
-// freePort returns a port at which nobody listens now, on each of the hosts. It is none of those that the kernel gives to others meanwhile.
+// freePort returns a port at which no program listens now, on each of the hosts. It is outside of the range from which the kernel takes
+// ports.
 func freePort(hosts ...string) (port int, err error) {
 	for range 100 {
 		port = 10000 + rand.IntN(20000)

@@ -36,23 +36,23 @@ type system struct {
 	Admin, In, Picker int // ports
 	pickerAdmin       int
 
-	// Of the listener.
+	// For the listener.
 	Version               int
 	Cluster, ResponseBody string
 	Listeners             string // path
 
-	entry func(model int) string // what the picker's file says of a model besides its name
+	entry func(model int) string // fields of a model in the picker's file, besides its name
 
 	envoy, picker *process
 	agents        []*process
 	logs          int
 }
 
-// newSystem takes ports and writes files; nothing runs yet.
+// newSystem chooses ports and writes files. It starts no program.
 func (r *run) newSystem() (*system, error) {
 	s := &system{run: r, entry: func(int) string { return "deadline: 10" }, Cluster: "gpus", ResponseBody: "FULL_DUPLEX_STREAMED", Listeners: filepath.Join(r.work, "lds", "listeners.yaml")}
 	hosts := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
-	shared, err := freePort(hosts...) // as a pool's pods have it
+	shared, err := freePort(hosts...) // the same port on each host, as the pods of a pool have it
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *system) fill(name, path string) error {
 	if err := t.Execute(&out, s); err != nil {
 		return err
 	}
-	// Envoy looks for files that are moved into place.
+	// Envoy notices only files that are moved into place.
 	if err := os.WriteFile(path+".new", out.Bytes(), 0o600); err != nil {
 		return err
 	}
@@ -107,13 +107,13 @@ func (s *system) url() string { return fmt.Sprintf("http://127.0.0.1:%d", s.In) 
 // models of a run. Two fit on a GPU at a time.
 const models = 6
 
-// agent starts the agent of a GPU. engine makes the command of a model and says what else its entry has.
+// agent starts the agent of a GPU. engine returns the command of a model and further fields of its entry.
 func (s *system) agent(i int, models int, engine func(model int) (argv []string, more string)) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "gpus: ['0']\nretry: 0\nhost_memory_gb: 1\nstate: state%d\nagent: {listen: ['%s'], secret: secret}\nmodels:\n", i, s.GPUs[i])
 	for m := range models {
 		argv, more := engine(m)
-		command, err := json.Marshal(argv) // which is YAML as well
+		command, err := json.Marshal(argv) // JSON is valid YAML
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (s *system) reference(m int) (argv []string, more string) {
 	return append(r.engine("serve", checkpoints.Names[m%len(checkpoints.Names)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}"), more
 }
 
-// pick starts the picker with a policy; each has a log of its own.
+// pick starts the picker with a policy. Each picker has its own log.
 func (s *system) pick(policy string, fallbacks, maxWaiting, models int) (log string, err error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "listen: 127.0.0.1:%d\nadmin: 127.0.0.1:%d\nsecret: secret\npolicy: %s\nmax_waiting: %d\nmax_endpoints: 8\nfallbacks: %d\ngone: 2\nmodels:\n", s.Picker, s.pickerAdmin, policy, maxWaiting, fallbacks)
@@ -188,7 +188,7 @@ func (s *system) endpoints(list ...gpu) error {
 	return os.WriteFile(s.endpointsFile(), []byte(text), 0o600)
 }
 
-// proxy starts Envoy, and waits until it passes requests on.
+// proxy starts Envoy, and waits until it forwards requests.
 func (s *system) proxy() (err error) {
 	if s.envoy, err = s.run.startEnvoy(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *system) proxy() (err error) {
 	return s.reach(http.MethodGet, "/v1/models", http.StatusOK)
 }
 
-// startEnvoy does not wait until it listens.
+// startEnvoy starts Envoy without waiting for it.
 func (r *run) startEnvoy() (*process, error) {
 	return r.start("", r.envoy(), "-c", filepath.Join(r.work, "envoy.yaml"), "--use-dynamic-base-id", "--concurrency", "2", "-l", "warn", "--drain-time-s", "2")
 }
@@ -222,7 +222,7 @@ func (s *system) reach(method, path string, status int) error {
 	}
 }
 
-// stop ends all in order. Nothing may be left.
+// stop ends all programs in order. No process may be left.
 func (s *system) stop() error {
 	for _, p := range append([]*process{s.envoy, s.picker}, s.agents...) {
 		if p == nil {
@@ -235,7 +235,7 @@ func (s *system) stop() error {
 	return s.run.nothingLeft()
 }
 
-// replay demands that the decisions of a log are made again.
+// replay demands that a log of decisions replays.
 func (s *system) replay(log string) error {
 	out, err := exec.Command(filepath.Join(s.run.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("identical")) {
@@ -244,7 +244,7 @@ func (s *system) replay(log string) error {
 	return nil
 }
 
-// empty demands that the picker knows of no request any more, soon.
+// empty demands that the picker soon has no more requests.
 func (s *system) empty() error {
 	want := []string{`medusa_picker_queue{state="waiting"} 0`, `medusa_picker_queue{state="running"} 0`}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {

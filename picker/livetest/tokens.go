@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// atATime, so many clients ask.
+// atATime is the number of clients that ask at the same time.
 const atATime = 12
 
 // setting is a way to run the system.
@@ -14,7 +14,7 @@ type setting struct {
 	fallbacks                     int
 }
 
-// settings have each policy, both ways by which Envoy finds the endpoint, and answers that the picker does not see.
+// ways has each policy, both ways in which Envoy finds the endpoint, and answers that do not pass the picker.
 var ways = []setting{
 	{"{name: mqfq}", "gpus", "FULL_DUPLEX_STREAMED", 1},
 	{"{name: lalbo3}", "gpus-by-header", "FULL_DUPLEX_STREAMED", 0},
@@ -22,7 +22,7 @@ var ways = []setting{
 	{"{name: mqfq}", "gpus-by-header", "NONE", 0},
 }
 
-// tokens compares every answer with that of the engine alone. The agents live on: each picker takes over from the one before.
+// tokens compares every answer with that of the engine alone. The agents run on: each picker takes over from the one before.
 func (r *run) tokens() (string, error) {
 	s, err := r.referenceAgents()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package server is medusa-picker: endpoints that are watched, the queue, and the ports for Envoy and for people.
+// Package server is medusa-picker: the watched endpoints, the queue, and the ports for Envoy and for administration.
 //
-// In: settings, and lists of endpoints over time. Out: the external processor (package extproc), gRPC health, metrics. What can fail: a port
-// that is taken, a secret that cannot be read. An agent that does not report takes no requests, and is asked again.
+// In: settings, and lists of endpoints over time. Out: the external processor (package extproc), gRPC health, metrics. Fails: a port that is
+// taken, a secret that cannot be read. An agent that does not report takes no requests, and is asked again.
 package server
 
 import (
@@ -73,7 +73,7 @@ func New(s *settings.Settings, out io.Writer, log *dispatch.Log) (*Server, error
 	return p, nil
 }
 
-// status is the health of the services that ask for requests; the process itself is alive.
+// status sets the health of the services that ask for requests. The process itself is alive.
 func (p *Server) status(is healthpb.HealthCheckResponse_ServingStatus) {
 	p.health.SetServingStatus("liveness", healthpb.HealthCheckResponse_SERVING)
 	for _, service := range []string{"", "readiness", pb.ExternalProcessor_ServiceDesc.ServiceName} {
@@ -85,7 +85,7 @@ func (p *Server) warn(format string, args ...any) {
 	fmt.Fprintf(p.out, "medusa-picker: "+format+"\n", args...)
 }
 
-// Serve answers Envoy and people until ctx ends. It then takes no new requests, and lets those end that it has for some time.
+// Serve answers Envoy and the administration port until ctx ends. It then takes no new requests, and gives present ones some time to end.
 func (p *Server) Serve(ctx context.Context, envoy, admin net.Listener) error {
 	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
 	pb.RegisterExternalProcessorServer(g, p.process)
@@ -117,7 +117,7 @@ func (p *Server) Serve(ctx context.Context, envoy, admin net.Listener) error {
 	return err
 }
 
-// maxMessage bounds a message of Envoy, and drain the time that requests have to end.
+// maxMessage bounds a message of Envoy, and drain the time for present requests to end.
 const (
 	maxMessage = 16 << 20
 	drain      = 60 * time.Second

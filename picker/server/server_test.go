@@ -22,14 +22,14 @@ import (
 	"medusa/picker/settings"
 )
 
-// fakeAgent reports what a test says.
+// fakeAgent sends the reports that a test sets.
 type fakeAgent struct {
 	*httptest.Server
 	secret link.Secret
 
 	mu     sync.Mutex
 	report link.Report
-	silent bool // no answer ever
+	silent bool // it never answers
 }
 
 func newAgent(t *testing.T, secret string) *fakeAgent {
@@ -68,7 +68,7 @@ func (a *fakeAgent) set(change func(a *fakeAgent)) {
 	change(a)
 }
 
-// output is what a server prints.
+// output collects the lines that a server prints.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -127,7 +127,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A picker is alive at once, and ready when each agent was asked, whether it answers or not.
+// A picker is alive at once. It is ready after it has asked each agent, even if one does not
+// answer.
 func TestHealth(t *testing.T) {
 	p, health, _ := startServer(t)
 	is := func(service string) healthpb.HealthCheckResponse_ServingStatus {
@@ -174,7 +175,7 @@ func TestAgentsComeAndGo(t *testing.T) {
 		t.Helper()
 		eventually(t, "the number of endpoints is not what it should be:\n"+out.String(), func() bool { return p.fleet.Up() == n })
 	}
-	up(2) // one with another secret is none
+	up(2) // an agent with another secret does not count
 	a.set(func(a *fakeAgent) { a.silent = true })
 	up(1)
 	a.set(func(a *fakeAgent) { a.silent = false })

@@ -17,7 +17,7 @@ import (
 	"medusa/agent/link"
 )
 
-// Use changes the endpoints. Agents of new ones are asked what they have. Requests of those that have left run on.
+// Use changes the endpoints. Agents of new ones are asked for their reports. Requests of endpoints that have left run on.
 func (p *Server) Use(ctx context.Context, endpoints []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *Server) Use(ctx context.Context, endpoints []string) error {
 	return nil
 }
 
-// heard says that an agent was asked what it has, whatever it said.
+// heard records that an agent was asked, with or without an answer.
 func (p *Server) heard(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *Server) heard(address string) {
 	p.settle()
 }
 
-// settle lets requests be decided once all agents were asked: decisions without what they have would start engines twice.
+// settle allows decisions after all agents were asked. Without their reports, decisions would start engines twice.
 func (p *Server) settle() {
 	if p.isReady || len(p.unheard) > 0 {
 		return
@@ -61,10 +61,10 @@ func (p *Server) settle() {
 	p.warn("ready: %d endpoints were asked", len(p.watched))
 }
 
-// askAgain is the time between two questions to an agent that does not answer.
+// askAgain is the time between two requests to an agent that does not answer.
 const askAgain = 200 * time.Millisecond
 
-// watch asks an agent again and again, until ctx ends.
+// watch asks an agent for reports until ctx ends.
 func (p *Server) watch(ctx context.Context, address string, place int) {
 	var last *link.Report
 	heard := time.Now()
@@ -82,7 +82,7 @@ func (p *Server) watch(ctx context.Context, address string, place int) {
 			continue
 		}
 		var proof *link.ProofError
-		// An agent that refuses connections is gone: only one that is slow to answer has time.
+		// An agent that refuses connections is gone at once. Only an agent that answers slowly has the time settings.Gone.
 		if errors.As(err, &proof) || last == nil || time.Since(heard) > seconds(p.settings.Gone) || refused(err) {
 			if !complained {
 				p.warn("endpoint %s does not report: %v", address, err)
@@ -101,12 +101,12 @@ func (p *Server) watch(ctx context.Context, address string, place int) {
 	}
 }
 
-// refused reports whether nobody listens at an address any more.
+// refused reports whether the agent's port is closed or the connection was cut.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
 }
 
-// take takes in a report.
+// take stores a report, and lets the queue use it.
 func (p *Server) take(place int, address string, r *link.Report) {
 	switch up := p.fleet.Report(place, r); {
 	case up:

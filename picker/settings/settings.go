@@ -1,6 +1,6 @@
 // Package settings reads the files of medusa-picker.
 //
-// In: a file with the policy and the models, and one with the endpoints. Out: a [Settings], a list of addresses. What can fail: a file with
+// In: a file with the policy and the models, and one with the endpoints. Out: a [Settings], a list of addresses. Fails: a file with
 // mistakes (an error with its position).
 package settings
 
@@ -17,11 +17,11 @@ import (
 	"medusa/schedule"
 )
 
-// Settings are those of a picker. Times are in seconds.
+// Settings are the settings of a picker. Times are in seconds.
 type Settings struct {
 	Listen       string         `yaml:"listen"` // for Envoy; default 127.0.0.1:9002
 	Admin        string         `yaml:"admin"`  // metrics; default 127.0.0.1:9003
-	Secret       string         `yaml:"secret"` // file, as the agents have it
+	Secret       string         `yaml:"secret"` // file; the agents have the same
 	Policy       gateway.Policy `yaml:"policy"`
 	MaxWaiting   int            `yaml:"max_waiting"`   // requests of a model; default 256
 	MaxBody      int            `yaml:"max_body"`      // bytes; default 4 MiB
@@ -71,7 +71,7 @@ func mistake(path, format string, args ...any) error {
 	return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check settings: "+format, args...)}
 }
 
-// The most of times and of endpoints: more would overflow durations, and the log of decisions.
+// The largest times and the largest number of endpoints. More would overflow durations, and the log of decisions.
 const (
 	maxSeconds   = 1e8
 	maxEndpoints = 1 << 12
@@ -120,7 +120,7 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// Params are those of the policy.
+// Params returns the parameters of the policy.
 func (s *Settings) Params() schedule.Params {
 	p := schedule.Params{Functions: len(s.Models), D: s.Policy.D, T: s.Policy.T, Alpha: s.Policy.Alpha, Limit: s.Policy.UtilizationLimit,
 		WarmFirst: s.Policy.WarmFirst, O3Limit: s.Policy.O3Limit}

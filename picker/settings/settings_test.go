@@ -67,7 +67,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// The files of the manifests are read by the programs that they are for.
+// The programs can read the files of the manifests.
 func TestManifests(t *testing.T) {
 	folder := filepath.Join("..", "..", "docs", "kubernetes", "gateway")
 	s, err := Load(filepath.Join(folder, "picker.config.yaml"))

@@ -61,7 +61,7 @@ const (
 // home is Medusa's folder in the image. It is not /opt/medusa, which is for baked artifacts and installed copies.
 const home = "usr/local/medusa/"
 
-// nobody is the user of the image: it reads the image's files and writes none.
+// nobody is the user of the image. It reads the image's files and writes none.
 const nobody = "65534:65534"
 
 type platform struct {

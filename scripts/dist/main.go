@@ -3,7 +3,7 @@
 // In: a directory with one tree per platform, linux-amd64 and linux-arm64, as rules.mk builds them. Out, beside the trees: an
 // archive and a bill of materials for each tree, an OCI image layout with an image for both platforms, a provenance statement,
 // SHA256SUMS over all of them, and its signature if there is a key. Standard output lists the system requirements of each
-// archive. Equal trees give equal files. What can fail: a tree has a binary for another machine, lacks a license, or cannot be
+// archive. Equal trees give equal files. Fails: a tree that has a binary for another machine, lacks a license, or cannot be
 // written.
 package main
 

@@ -42,7 +42,7 @@ type (
 )
 
 // provenanceOf names the commit and the compilers that made the subjects. It also says if the tree had uncommitted changes,
-// because nobody can repeat such a build.
+// because such a build cannot be repeated.
 func provenanceOf(platforms []platform, subjects []resource, builderID string) ([]byte, error) {
 	source := resource{URI: "git:medusa", Digest: map[string]string{}}
 	external, internal := map[string]string{"target": "dist"}, map[string]string{}

@@ -4,7 +4,7 @@ DIST_CC_amd64 ?= x86_64-linux-gnu-gcc
 DIST_CC_arm64 ?= aarch64-linux-gnu-gcc
 DIST_FLAGS    := -O2 -ffile-prefix-map=$(CURDIR)=.
 
-# A tree is made anew each time: a stale file in a release is worse than a slow one.
+# A tree is made anew each time, because a release must not have stale files.
 .PHONY: dist dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:
 	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib/python

@@ -1,12 +1,11 @@
-// Command surface prints how large the packages are for those who read or import them: exported names, methods, longest
-// file, imports.
+// Command surface prints the sizes of packages, for people who read or import them: exported names, methods, longest file, imports.
 //
 //	go run ./scripts/surface [-before FOLDER] FOLDER...
 //
-// In: folders of this repository with packages in or below them, and a folder with an earlier state of it. Out: a table in Markdown, a row
-// for each package, tests and generated files left out. Exported names are functions, types, constants and variables; exported methods of
-// exported types are counted apart. The type with most methods stands with all of them and the exported ones. Imports are those of this
-// repository. What can fail: a file that cannot be parsed.
+// In: folders of this repository with packages in or below them, and a folder with an earlier state of it. Out: a table in Markdown with a
+// row for each package, without tests and generated files. Exported names are functions, types, constants and variables; exported methods
+// of exported types are counted apart. The type with most methods is shown with the numbers of all its methods and of the exported ones.
+// Imports are those of this repository. Fails: a file that cannot be parsed.
 package main
 
 import (
@@ -67,7 +66,7 @@ func main() {
 	}
 }
 
-// size is a package's.
+// size has the sizes of a package.
 type size struct {
 	names   int
 	byType  map[string][2]int // all methods, and the exported ones
@@ -97,7 +96,7 @@ func measure(root string, folders []string) (map[string]*size, error) {
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
 			switch {
-			case os.IsNotExist(err): // in this state
+			case os.IsNotExist(err): // the folder is missing in this state
 				return nil
 			case err != nil:
 				return err

@@ -1,17 +1,17 @@
-// Command walk counts how a reader moves who follows one run through code: from a function to each function that it calls or names, in
-// the order of the text, each read once, where it is needed first.
+// Command walk counts the moves of a reader who follows one run through code: from a function to each function that it calls or names,
+// in the order of the text. Each function is read once, at its first use.
 //
 //	go run ./scripts/walk [-C folder] [-v] FUNCTION PACKAGE...
 //
-// In: the packages that are followed, and the function to begin with, as PACKAGE.NAME. Out: the number of moves of each kind:
+// In: the packages to follow, and the first function, as PACKAGE.NAME. Out: the number of moves of each kind:
 //
 //	down  further down in the same file
 //	on    to another file: a new one, or below everything that was read of it
 //	back  above something that was read before, in the same file or in another one
 //	up    to a package that imports the one that is left
 //
-// So code without moves back reads every file from its top to its end, if it is followed from caller to callee.
-// A function that a table holds is read where the table is used. What can fail: packages that do not build.
+// So code without moves back reads every file from its top to its end, if it is followed from caller to callee. A function in a table
+// is read at the place that uses the table. Fails: packages that do not build.
 package main
 
 import (
@@ -63,13 +63,13 @@ const (
 	up   = "up"
 )
 
-// walk is what the reader has done so far.
+// walk is the state of the reader.
 type walk struct {
 	files   *token.FileSet
 	decls   map[types.Object]*decl
-	imports map[string]map[string]bool // by package: those that it imports, others by way of them included
+	imports map[string]map[string]bool // by package: those that it imports, directly or not
 	read    map[types.Object]bool
-	lowest  map[string]int        // by file: the lowest line that was begun
+	lowest  map[string]int        // by file: the lowest line at which reading began
 	used    map[*types.Var]bool   // fields
 	held    map[*types.Var][]held // functions in fields that have not been used
 	moves   []string
@@ -88,7 +88,7 @@ type decl struct {
 	pos   token.Pos
 	pkg   string
 	uses  map[*ast.Ident]types.Object
-	texts []ast.Node // what there is to read: the body; a variable's value, and functions init that assign it
+	texts []ast.Node // the parts to read: the body; a variable's value, and functions init that assign it
 }
 
 // load reads the packages with their types.
@@ -120,7 +120,7 @@ func load(dir string, paths []string) (*walk, error) {
 		lowest: map[string]int{}, used: map[*types.Var]bool{}, held: map[*types.Var][]held{}, count: map[string]int{}}
 	parsed := &checked{types: map[string]*types.Package{}}
 	parsed.others = importer.ForCompiler(w.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(export[path]) })
-	for _, p := range all { // a package comes after those that it imports
+	for _, p := range all { // a package comes after its imports
 		if p.DepOnly {
 			continue
 		}
@@ -135,7 +135,7 @@ func load(dir string, paths []string) (*walk, error) {
 	return w, nil
 }
 
-// checked imports the packages that are followed as they were read, so that an object is the same everywhere.
+// checked imports the followed packages as they were read, so that an object is the same in each of them.
 type checked struct {
 	types  map[string]*types.Package
 	others types.Importer
@@ -148,7 +148,7 @@ func (c *checked) Import(path string) (*types.Package, error) {
 	return c.others.Import(path)
 }
 
-// declare notes the functions and the tables of a package.
+// declare records the functions and the tables of a package.
 func (w *walk) declare(parsed *checked, path, dir string, names []string) error {
 	var files []*ast.File
 	for _, name := range names {
@@ -208,7 +208,7 @@ func (w *walk) declare(parsed *checked, path, dir string, names []string) error 
 	return nil
 }
 
-// follow reads from a function on.
+// follow reads from the function first on.
 func (w *walk) follow(first string) error {
 	for obj, d := range w.decls {
 		if f, ok := obj.(*types.Func); ok && f.Signature().Recv() == nil && d.pkg+"."+d.name == first {
@@ -229,7 +229,7 @@ func (w *walk) enter(obj types.Object, d *decl) {
 	}
 }
 
-// text reads a part of a declaration. A function that a field of a table holds is read when the field is first used.
+// text reads a part of a declaration. If a field of a table holds a function, the function is read when the field is first used.
 func (w *walk) text(d *decl, text ast.Node) {
 	later := func(field ast.Expr, value ast.Node) bool {
 		name, ok := field.(*ast.Ident)
@@ -267,7 +267,7 @@ func isFunc(v *types.Var) bool {
 	return is
 }
 
-// name reads what a name stands for.
+// name reads the declaration of a name.
 func (w *walk) name(d *decl, id *ast.Ident) {
 	to := d.uses[id]
 	switch o := to.(type) {
@@ -287,7 +287,7 @@ func (w *walk) name(d *decl, id *ast.Ident) {
 	}
 }
 
-// move counts one.
+// move counts a move.
 func (w *walk) move(from *decl, at token.Pos, to *decl) {
 	a, b := w.files.Position(at), w.files.Position(to.pos)
 	kind := on

@@ -81,7 +81,7 @@ func Call(f func()) { f() }
 	}
 }
 
-// The compiler reads from caller to callee: of a run's moves hardly any leads back.
+// The compiler reads from caller to callee: hardly any move of a run leads back.
 func TestTheCompilerIsOneWalk(t *testing.T) {
 	w, err := load("../..", []string{"./materialize/compile", "./materialize/recording"})
 	if err != nil {

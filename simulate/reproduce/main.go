@@ -163,7 +163,7 @@ func tables(all []outcome) string {
 	return b.String() + "\n"
 }
 
-// section puts each figure of a scenario, ours, and the reason of a difference side by side.
+// section shows each figure of a scenario, our value, and the reason of a difference.
 func section(o outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n`simulate/scenarios/%s`", o.scenario.Title, o.file)

@@ -1,8 +1,8 @@
 // Command gen writes every side of the contract between the processes of a start.
 //
 // In: internal/contract/contract.spec, and the files with a generated part: the C headers and docs/architecture.md, below the
-// module's root. Out: those files with their parts renewed, and whole files in Go, C and Python. What can fail: a malformed row,
-// which the error names by line, or a header without a place for a struct. It writes no file then.
+// module's root. Out: those files with their parts renewed, and whole files in Go, C and Python. Fails: if a row is malformed
+// (the error names its line), or if a header has no place for a struct. It writes no file then.
 package main
 
 import (

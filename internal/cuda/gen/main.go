@@ -1,8 +1,8 @@
 // Command gen generates everything that must agree with internal/cuda/driver.spec.
 //
 // In: driver.spec, found below the module root (the working directory or a parent of it). Out: the C prototypes, the simulated
-// GPU's entry points and their table, Go bindings, and the result names for C and for Go. What can fail: a malformed row, which
-// the error names by line. It writes no file then.
+// GPU's entry points and their table, Go bindings, and the result names for C and for Go. Fails: if a row is malformed; the
+// error names its line. It writes no file then.
 package main
 
 import (

@@ -64,7 +64,8 @@ type text struct {
 
 type key struct{ Class, Name string }
 
-// Write writes a page with a text and a drawing of starts, all on one scale. It loads and runs nothing.
+// Write writes a page with a text and a drawing of starts, all on one scale. The page loads no other
+// file and runs no script.
 func Write(w io.Writer, title, said string, starts []Start) error {
 	v := &view{Title: title, Text: said, Width: wide}
 	v.draw(starts)

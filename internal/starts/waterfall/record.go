@@ -1,7 +1,7 @@
-// Package waterfall shows what the Python processes of an engine's start do meanwhile: what they import, and when they wait.
+// Package waterfall shows when the Python processes of an engine's start import modules, which ones, and when they wait.
 //
-// In: a folder, which [Prepare] makes part of PYTHONPATH, and a start. Out: the processes ([Recorder.Processes]), and a drawing of them (Write). What can fail:
-// files in the folder. A process whose interpreter ignores PYTHONPATH is not seen.
+// In: a folder, which [Prepare] makes part of PYTHONPATH, and a start. Out: the processes ([Recorder.Processes]), and a drawing of them (Write). Fails: if
+// files in the folder cannot be written or read. A process whose interpreter ignores PYTHONPATH is not seen.
 package waterfall
 
 import (
@@ -25,7 +25,7 @@ var program []byte
 // Interval is a part of a start.
 type Interval struct{ From, To time.Time }
 
-// Import is an outermost import: it has what the imported module imports itself.
+// Import is an outermost import. Packages includes the packages that the imported module imports.
 type Import struct {
 	Interval
 	Packages []Package // longest first
@@ -65,7 +65,7 @@ func Prepare(dir string) (*Recorder, error) {
 // step is twice the kernel's unit of processor time.
 const step = 20 * time.Millisecond
 
-// watch looks whether processes use a processor.
+// watch finds out when processes use no processor.
 func (r *Recorder) watch() {
 	defer close(r.done)
 	before, last := map[string]string{}, time.Now()
@@ -145,7 +145,7 @@ func (r *Recorder) Processes() ([]Process, error) {
 	return list, nil
 }
 
-// parse reads what sitecustomize.py writes. The process may have ended in the middle of the last line.
+// parse reads the file of sitecustomize.py. The process may have ended in the middle of the last line.
 func parse(text []byte) (p Process, err error) {
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	lines := bufio.NewScanner(bytes.NewReader(whole))
@@ -157,7 +157,7 @@ func parse(text []byte) (p Process, err error) {
 			return p, err
 		}
 		if to == 0 {
-			// A program that replaces itself begins anew, and a fork goes on in a file of its own.
+			// A program that replaces itself writes a new first line. A fork continues in a file of its own.
 			p.Began = time.Unix(0, from)
 			if err := json.Unmarshal(what, &p.Command); err != nil {
 				return p, err

@@ -1,7 +1,7 @@
-"""Records what an interpreter imports, and when. `medusa bench --report` puts this file's folder into PYTHONPATH of one start.
+"""Records which modules an interpreter imports, and when. `medusa bench --report` puts this file's folder into PYTHONPATH of one start.
 
 In: an interpreter that begins. Out: a file in this folder, named by the process: a line with its begin and its arguments, then for each outermost import a line
-with its begin, its end, and for each package the nanoseconds that its own modules took. Fails: nothing; without the file, nothing is recorded.
+with its begin, its end, and for each package the nanoseconds that its own modules took. Fails: never; if the file cannot be written, the line is lost.
 """
 
 import collections

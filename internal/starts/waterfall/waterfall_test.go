@@ -142,7 +142,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What a killed process has left is read up to its last whole line; anything else is an error.
+// The file of a killed process is read up to its last whole line. Other malformed text is an error.
 func TestParse(t *testing.T) {
 	p, err := parse([]byte("[5, 0, [\"x\"]]\n[6, 9, {\"b\": 1, \"a\": 2}]\n[10, 1"))
 	if err != nil || len(p.Imports) != 1 || p.Imports[0].Packages[0].Name != "a" || p.Began.UnixNano() != 5 {
@@ -155,7 +155,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A browser lays the page out: nothing is wider than the window, all bars are to be seen, and the console stays empty.
+// A browser lays the page out: no part is wider than the window, all bars are to be seen, and the console stays empty.
 func TestPageInBrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

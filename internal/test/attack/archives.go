@@ -18,7 +18,8 @@ type archive struct {
 	size, files uint64 // declared by the manifest, if not the truth
 }
 
-// Bytes that starts from hostile archives may take on the disk, all in all. The cache's limit in these starts is half of it.
+// archiveRoom is the number of bytes that starts from hostile archives may take on the disk, all in all. The cache's limit
+// in these starts is half of it.
 const archiveRoom = 64 << 20
 
 // escapes are archives; up leads from the unpacked directory to the watched tree.

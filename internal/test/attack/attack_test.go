@@ -91,7 +91,7 @@ func TestPlaceNotices(t *testing.T) {
 	}
 }
 
-// A guard has no environment. While it starts an engine for a command that has been killed, there is no other process to see.
+// A guard has no environment. While it starts an engine for a command that has been killed, it is the only process to see.
 func TestPlaceSeesTheGuard(t *testing.T) {
 	testenv.Build(t, "bin")
 	a := &attacker{options: options{build: testenv.Path(t, "build")}, tally: &tally{out: &bytes.Buffer{}}, dir: t.TempDir()}

@@ -77,7 +77,7 @@ func (a *attacker) makeBases(ctx context.Context) error {
 	return nil
 }
 
-// mutant returns the i-th mutant of the run: with another folder for its paths it is the same but for these.
+// mutant returns the i-th mutant of the run. Another folder changes only its paths.
 func (a *attacker) mutant(i int, outside string) (b *base, file []byte, what string, err error) {
 	b = a.bases[i%len(a.bases)]
 	file, what, err = b.taken.Mutant(rand.New(rand.NewPCG(a.seed, uint64(i))), outside)

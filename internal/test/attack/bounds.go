@@ -8,8 +8,8 @@ import (
 	"medusa/graphir"
 )
 
-// outOfBounds lists the copies and memsets of an artifact that leave the objects which they name. A restore that got ready with
-// one would have a graph that writes or reads memory of somebody else. Numbers have any size here: none of them wraps.
+// outOfBounds lists the copies and memsets of an artifact that leave the objects which they name. If a restore got ready with one,
+// a graph would write or read memory outside of its objects. Numbers are of any size here, so none of them wraps.
 func outOfBounds(path string) []string {
 	art, err := artifacts.Read(path)
 	if err != nil {

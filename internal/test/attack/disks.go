@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// notTried is the output of a start's shell that could not mount a file system of its own.
+// notTried is the exit code of a start's shell that could not mount a file system of its own.
 const notTried = 99
 
 // disks starts and pulls with a TMPDIR or a cache that is a file system of a few pages: empty, full, or full by the time that the
@@ -118,7 +118,8 @@ func (a *attacker) small(ctx context.Context, d disk, size, full string) (string
 	return how, p.close(a.tally, where)
 }
 
-// judgeDisk: a start serves, and says truly how; with --strict it serves and ends well, or does neither.
+// judgeDisk demands that a start serves, and reports truly how it started. With --strict it may also refuse, with an exit code
+// other than 0.
 func (a *attacker) judgeDisk(where string, d disk, code int, stdout, stderr string) string {
 	var result struct {
 		Restored bool

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// intruders are variables that mean something to another kind of run, or to the interposer. An environment that has them, as
-// containers hand theirs down, must not turn the start of a server into something else.
+// intruders are variables that have a meaning for another kind of run, or for the interposer. If an environment has them, as
+// containers hand theirs down, they must not change the start of a server.
 func intruders(p *place) []string {
 	return []string{
 		"MEDUSA_CHECK_OUT=" + filepath.Join(p.out, "digests"), "MEDUSA_SELFTEST_OUT=" + filepath.Join(p.out, "tokens"),
@@ -23,7 +23,7 @@ func intruders(p *place) []string {
 // shared are the intruders that an engine may inherit: the beginning of a start, and the place at which ranks meet.
 var shared = []string{"MEDUSA_BEGAN=", "MEDUSA_RENDEZVOUS="}
 
-// environment starts an engine with each of them, restored from an artifact that nobody changed. A second engine prints its
+// environment starts an engine with each of them, restored from an unchanged artifact. A second engine prints its
 // environment, which must not have the variable.
 func environment(ctx context.Context, a *attacker) error {
 	counts := map[string]int{}

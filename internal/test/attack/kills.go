@@ -109,7 +109,7 @@ func kills(ctx context.Context, a *attacker) error {
 			}
 		}
 		if k < len(victims) && strings.HasPrefix(victims[i].name, "restore") {
-			at = 1 // by then the engine serves, and goes on if nobody ends it
+			at = 1 // by then the engine serves, until it is ended
 		}
 		group.Go(func() error {
 			after := time.Duration(at * float64(lasts[i]))
@@ -158,7 +158,7 @@ func (a *attacker) scene(ctx context.Context, h *hub, i, k int) (*scene, error) 
 	return v, err
 }
 
-// unharmed is how long a victim lasts if nobody kills it.
+// unharmed returns how long a victim lasts that is not killed.
 func (a *attacker) unharmed(ctx context.Context, h *hub, i int) (time.Duration, error) {
 	v, err := a.scene(ctx, h, i, -1-i)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"medusa/status"
 )
 
-// live restores mutants in engines of their own, most of them such that got as far as graphs are rebuilt, and compares their
-// output with that of a native start. Every third start runs out of memory when its graphs are made: by then all
+// live restores mutants, each in an engine of its own, and compares the output with that of a native start. Most of these
+// mutants got as far as graphs are rebuilt. Every third start runs out of memory when its graphs are made: by then all
 // contents are in place, and the engine has to serve natively from memory that is its own.
 func live(ctx context.Context, a *attacker) error {
 	n := a.share(20, 10)

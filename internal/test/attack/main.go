@@ -1,15 +1,16 @@
-// Command attack treats Medusa as somebody would who wants its user's machine: with artifacts, traces, archives, registries,
-// kills and full disks that are made to be accepted and to do harm.
+// Command attack treats Medusa as an attacker would who wants its user's machine: with artifacts, traces, archives,
+// registries, kills and full disks that are made to be accepted and to do harm.
 //
 // In: the built binaries and the simulated GPU; a seed, which decides everything but the moments of kills. Out: counts of the
 // stages that each kind of attack reached, a line for each finding, and last
 //
 //	attack: N tried, 0 panics, 0 files outside, 0 accepted under a policy, 0 wrong after fallback, 0 left behind
 //
-// An image is no part of it: simgpu/test/image_fuzz.c, which make attack runs first, damages those that the C readers get.
+// It makes no hostile images: simgpu/test/image_fuzz.c, which make attack runs first, damages the images that the C readers
+// get.
 //
-// Fails: with status 1 if one of these numbers, or that of any other finding, is not 0, or if so few mutants reached the
-// rebuilding of graphs that the run proves nothing.
+// Fails: with status 1 if one of these numbers, or that of any other finding, is not 0, or if too few mutants reached the
+// rebuilding of graphs.
 package main
 
 import (

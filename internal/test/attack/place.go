@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// place is the surroundings of one attacked command: a home, a temporary folder and a cache of its own, beside a tree that it has
-// no business in.
+// place is the surroundings of one attacked command: a home, a temporary folder and a cache of its own, beside a tree that the command must
+// not touch.
 type place struct {
 	dir, home, tmp, cache, outside, out string
 	build                               string
 	before                              map[string]string
-	swept                               bool // killed by this program, so that nothing could tidy up
+	swept                               bool // this program killed its processes, which then left temporary files
 }
 
 // marker is a variable that tells the processes of one place from all others of the machine.
@@ -42,7 +42,7 @@ func (a *attacker) newPlace() (*place, error) {
 			return nil, err
 		}
 	}
-	// Hostile paths lead to these: a folder with files in it, a link to it, and one that belongs to somebody else.
+	// Hostile paths lead to these: a folder with files in it, a link to it, and one that belongs to another user.
 	etc := filepath.Join(p.outside, "etc")
 	taken := filepath.Join(p.outside, "taken", "medusa-caches-1")
 	err = errors.Join(os.MkdirAll(filepath.Join(etc, "cron.d"), 0o755), os.WriteFile(filepath.Join(etc, "cron.d", "job"), []byte("mine\n"), 0o644),
@@ -103,7 +103,7 @@ func (p *place) written() []string {
 	return changed
 }
 
-// environ is the environment of a command: the caller's PATH, and nothing else of the caller's.
+// environ is the environment of a command. Of the caller's variables it has PATH only.
 func (p *place) environ(variables ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.tmp, "MEDUSA_CACHE=" + p.cache, "DOCKER_CONFIG=" + p.home,
 		"MEDUSA_LIB=" + filepath.Join(p.build, "lib"), "LD_LIBRARY_PATH=" + filepath.Join(p.build, "simulated"), "SIMGPU_MEMORY=256M",
@@ -154,8 +154,8 @@ func (p *place) command(variables []string, program string, args ...string) *exe
 	return cmd
 }
 
-// processes lists the processes that were started in the place, whoever their parents are now. Their environment or their
-// folder tells: a guard has no environment, and for a moment no process that executes another program has one.
+// processes lists the processes that were started in the place, whatever their parents are now. It finds them by their environment or their
+// working folder: a guard has no environment, and for a moment no process that executes another program has one.
 func (p *place) processes() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")

@@ -18,7 +18,7 @@ import (
 // compiledName is the file that a compiling process leaves beside its traces.
 const compiledName = "compiled"
 
-// named is said of a recording whose refusal has a type that names a record, a node or a word.
+// named is the outcome of a recording whose refusal has a type that names a record, a node or a word.
 const named = "refused"
 
 // refusal is a compiling process's account of an error.
@@ -44,7 +44,7 @@ func (a *attacker) pointers(ctx context.Context, c *mutate.Crafted) (string, err
 		case how == named && !c.Sound:
 			return nil
 		case how != "compiled":
-			return fmt.Errorf("%s: %s", where, said) // nothing was looked at that the recording is for
+			return fmt.Errorf("%s: %s", where, said) // the recording's words were not reached
 		}
 		file, err := os.ReadFile(filepath.Join(dir, compiledName))
 		if err != nil {
@@ -61,7 +61,7 @@ func (a *attacker) pointers(ctx context.Context, c *mutate.Crafted) (string, err
 	})
 }
 
-// misled lists the words that a restored graph would find to be something else.
+// misled lists the words that a restored graph would misread.
 func misled(spec *graphir.Spec, words []mutate.Word) (bad []string) {
 	for _, w := range words {
 		data, relocations, at := wordIn(spec, w)

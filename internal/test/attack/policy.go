@@ -31,7 +31,7 @@ type counterfeit struct {
 
 func (f *counterfeit) ref() string { return f.hub.host + "/" + f.tag + ":1" }
 
-// push uploads the mutant as somebody without a policy would.
+// push uploads the mutant as a user without a policy would.
 func (f *counterfeit) push(ctx context.Context, more ...string) error {
 	return f.must(ctx, append([]string{"push", f.file, f.ref()}, more...)...)
 }
@@ -171,7 +171,7 @@ func (a *attacker) forge(ctx context.Context, h *hub, x forgery, trust string, r
 		return "", err
 	}
 	args, err := x.make(ctx, f)
-	if err != nil { // somebody refused before the policy was asked
+	if err != nil { // it was refused before the policy was asked
 		return "refused before use", p.close(a.tally, where)
 	}
 	report := filepath.Join(p.out, "status")

@@ -204,7 +204,7 @@ var lies = []struct {
 	{"forty fake signatures first", crowd, true},
 }
 
-// crowd puts signatures in front that bear the key's name and are none.
+// crowd puts forty false signatures with the key's name in front of the good one.
 func crowd(h *hub, w http.ResponseWriter, r *http.Request) bool {
 	if !isReferrers(r) {
 		return false
@@ -244,7 +244,7 @@ func crowd(h *hub, w http.ResponseWriter, r *http.Request) bool {
 // registries is how many registries lie at once. A pull mostly waits before it tries again.
 const registries = 8
 
-// registry pulls with each fault, and twice from a cache in which somebody has put a file.
+// registry pulls with each fault, and twice from a cache in which an attacker has put a file.
 func registry(ctx context.Context, a *attacker) error {
 	type fault struct {
 		where   string
@@ -360,7 +360,7 @@ func (a *attacker) pull(ctx context.Context, h *hub, where string, lie answer, s
 	return how, p.close(a.tally, where)
 }
 
-// cacheIntact demands that whatever the cache shows is whole.
+// cacheIntact demands that all files that the cache shows are whole.
 func (a *attacker) cacheIntact(ctx context.Context, p *place, where string) {
 	e, err := p.run(ctx, nil, "medusa", "cache", "verify")
 	if err == nil && e.code != 0 {

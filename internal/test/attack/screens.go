@@ -12,7 +12,7 @@ import (
 // shouts are texts that a terminal would not show but obey.
 var shouts = []string{"\x1b]0;title\x07", "\x1b[2J\x1b[31m", "\r\x1b[A", "\u009b2J", "\u202e"}
 
-// screens looks at artifacts that have such texts wherever a text may be, with every command that prints something of an artifact.
+// screens looks at artifacts that have such texts in every place for a text, with every command that prints a part of an artifact.
 func screens(ctx context.Context, a *attacker) error {
 	counts := map[string]int{}
 	list := shouts

@@ -132,7 +132,7 @@ func (a *attacker) startWorker(p *place, b *base) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The interposer's variables, and nothing else of this process's.
+	// Keep the interposer's variables, and no others of this process.
 	var own []string
 	for _, v := range cmd.Env {
 		for _, name := range []string{"LD_PRELOAD=", "MEDUSA_MODE=", "MEDUSA_EXACT="} {
@@ -157,7 +157,7 @@ func (a *attacker) startWorker(p *place, b *base) (*worker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// It has to restore its own artifact, or no mutant's stage would say anything.
+	// It has to restore its own artifact. Otherwise the stages of mutants would have no meaning.
 	if got, alive := w.ask(b.path); !alive || got.Stage != "ready" {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -1,4 +1,4 @@
-# Benchmarks, and what they run against: a driver without a device (internal/test/bench/stub).
+# Benchmarks, and the driver without a device that they run against (internal/test/bench/stub).
 BENCH := internal/test/bench
 BENCH_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Iinternal/cuda/include -I$(BENCH)/stub
 
@@ -15,11 +15,11 @@ build/stub/calls: $(BENCH)/stub/calls.c build/stub/libcuda.so.1
 	$(CC) $(BENCH_CFLAGS) -o $@ $< build/stub/libcuda.so.1
 
 # Benchmarks of the restorer run in a process that has the stub as its driver, and the interposer before it. Their output is
-# what benchstat reads (build/bench/new.txt); the last lines are the aims.
+# the input of benchstat (build/bench/new.txt); the last lines are the aims.
 BENCH_RESTORE = cd restore/rebuild && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose.so:$(CURDIR)/build/stub/libfloor.so LD_LIBRARY_PATH=$(CURDIR)/build/stub \
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
-# Without the race detector, whatever the tests that ask for it run under. Go knows what it is made of.
+# Built without the race detector, even if the tests that ask for it run under it. Phony, because Go knows the sources.
 .PHONY: bench build/bench/restore.test build/bench/compile.test
 build/bench/restore.test: BENCHED = ./restore/rebuild
 build/bench/compile.test: BENCHED = ./materialize/compile
@@ -32,7 +32,7 @@ bench: lib bin build/stub/libcuda.so.1 build/stub/libfloor.so build/stub/calls b
 	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize/compile ./interpose >>build/bench/new.txt
 	$(GO) run ./internal/test/bench/aims $(if $(HISTORY),-append docs/results/bench.md -commit "$$(git describe --always --dirty)") <build/bench/new.txt
 
-# What compiling the traces in the folders of MEDUSA_BENCH_TRACES takes.
+# The cost of compiling the traces in the folders of MEDUSA_BENCH_TRACES.
 .PHONY: bench-traces
 bench-traces:
 	@mkdir -p build/bench

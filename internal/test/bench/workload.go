@@ -71,8 +71,7 @@ func Large(nodes int) Workload {
 // Graph lists the launches of one graph of a workload: the name of each node's kernel, "" for a memset. Its nodes form a chain.
 type Graph []string
 
-// Graphs lists the workload's graphs, in capture order, and knows nothing of how they are recorded, compiled
-// or restored.
+// Graphs lists the workload's graphs, in capture order. The list does not depend on how they are recorded, compiled or restored.
 func (w Workload) Graphs() []Graph {
 	graphs := make([]Graph, len(w.Batches))
 	for i, batch := range w.Batches {
@@ -108,7 +107,7 @@ func sizes(lo, hi, step int64) []int64 {
 // share splits total into parts that differ by at most one, and returns part i.
 func share(total, parts, i int) int { return (i+1)*total/parts - i*total/parts }
 
-// Profile is a KV profile that an artifact of a workload may carry; nothing that is measured depends on its numbers.
+// Profile is a KV profile that an artifact of a workload may carry; no measurement depends on its numbers.
 func Profile() kvprofile.Profile {
 	return kvprofile.Profile{KVBytes: 64 << 30, TotalMemory: 80 << 30, FreeBefore: 70 << 30, FreeAfter: 69 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
 }

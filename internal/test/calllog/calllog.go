@@ -1,8 +1,8 @@
 // Package calllog reads the call log that the simulated GPU (SIMGPU_CALL_LOG, simgpu/README.md) and the counting
-// driver proxy write: one line a driver call, and the marks that an engine put between them. The acts of a process are
-// proven from this log and not from Medusa's words.
+// driver proxy write: one line a driver call, and the marks that an engine put between them. Tests prove the acts of a
+// process by this log, and not by Medusa's words.
 //
-// In: a log file. Out: its entries in order. What can fail: a line that is none, which names file and line.
+// In: a log file. Out: its entries in order. Fails: if a line is malformed; the error names file and line.
 package calllog
 
 import (
@@ -80,8 +80,9 @@ func base(symbol string) string {
 	return symbol
 }
 
-// Between returns the entries after the first mark with one of the texts from up to the next mark with text to. An
-// absent from returns nothing, an empty one starts at the beginning; an absent or empty to goes to the end.
+// Between returns the entries after the first mark with the text from, up to the next mark with the text to. If no
+// mark has the text from, there are no entries; an empty from starts at the beginning. An absent or empty to goes to
+// the end.
 func (l *Log) Between(from, to string) []Entry {
 	start := 0
 	if from != "" {

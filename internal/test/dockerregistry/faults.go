@@ -138,7 +138,7 @@ func (t *test) workers() error {
 	return t.restores(cache, nil, t.ref("v1"))
 }
 
-// killed: however often a pull dies, wherever, the cache shows the whole artifact or none, and the next one goes on.
+// killed kills pulls at random moments. The cache then shows the whole artifact or none, and the next pull goes on.
 func (t *test) killed() error {
 	defer t.proxy.honest()
 	t.proxy.slow.Store(true)

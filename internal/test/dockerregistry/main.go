@@ -1,8 +1,8 @@
 // Command dockerregistry shows, against a real registry server, that artifacts can be pushed, pulled, baked and trusted, and that
-// nothing half-made is ever visible, however a pull ends.
+// no half-made artifact is ever visible, however a pull ends.
 //
 // In: the built project (make), docker-registry on the path. Out: one line a step, and last "test-oci: PASS ..." with
-// the versions used. What can fail: any step, at once, with exit code 1. Nothing is skipped.
+// the versions used. Fails: at the first failed step, with exit code 1. No step is skipped.
 package main
 
 import (

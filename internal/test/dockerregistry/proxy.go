@@ -26,7 +26,7 @@ func startProxy(to string) (*proxy, error) {
 	p := &proxy{}
 	target := &url.URL{Scheme: "http", Host: to}
 	forward := &httputil.ReverseProxy{
-		// Whatever the registry writes into locations has to lead through the proxy again.
+		// Locations that the registry returns have to lead through the proxy again.
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ModifyResponse: p.spoil,
 		FlushInterval:  -1,

@@ -30,7 +30,7 @@ func (t *test) materialize() error {
 	if err := os.MkdirAll(filepath.Join(cache, "sm_90"), 0o755); err != nil {
 		return err
 	}
-	code := make([]byte, 2<<20) // nothing to compress
+	code := make([]byte, 2<<20) // random, so that it does not compress
 	r := rand.NewChaCha8([32]byte{1})
 	_, _ = r.Read(code)
 	if err := os.WriteFile(filepath.Join(cache, "sm_90", "kernel.cubin"), code, 0o644); err != nil {
@@ -64,7 +64,8 @@ func (t *test) pushPullRestore() error {
 			}
 		}
 	}
-	// Nobody may write to the recorded path; the directory goes to the place that this user names.
+	// Without --dir no directory is put at the recorded path. With it, the directory goes to the place that
+	// this user names.
 	if _, err := os.Lstat(t.path("jit")); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("a directory was put where the artifact says: %w", err)
 	}

@@ -83,8 +83,7 @@ func TestMemoryOfTwoOwners(t *testing.T) {
 	}
 }
 
-// An address of a block that nobody owns, in a by-value struct, is taken for old contents of a stack only if a launch does
-// not follow it.
+// An address of a free block, in a by-value struct, is taken for old contents of a stack only if a launch does not follow it.
 func TestOldAddressInAStruct(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")

@@ -55,7 +55,8 @@ func TestAnotherDriver(t *testing.T) {
 	restored("a driver that was not checked", "12060", false, hint)
 	restored("after the check, as made", "12080", true)
 
-	// Another machine has another cache; another artifact has other bytes; and a record of others counts for nothing.
+	// The check counts on this machine only, whose cache has its record, for these bytes of the artifact, and not if other
+	// users can write the record.
 	own := cache
 	cache = t.TempDir()
 	restored("another machine", "12090", false, hint)

@@ -89,7 +89,8 @@ func TestExampleEngine(t *testing.T) {
 	}
 }
 
-// Mistakes that docs/engines.md warns of end the run profile, or the first run that can show them, with a message that says what to do.
+// Mistakes that docs/engines.md warns of end the run profile, or the first run that can show them, with a message that names the
+// remedy.
 func TestMistakesOfEngines(t *testing.T) {
 	page, err := os.ReadFile(testenv.Path(t, "docs/engines.md"))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// Graphs that replay well on memory that happens to be right: each is refused for what it is.
+// Graphs that replay well on memory that happens to be right are refused, each with its own reason. Similar graphs that are sound
+// are not.
 func TestHarshGraphs(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")
@@ -54,8 +55,8 @@ func TestHarshGraphs(t *testing.T) {
 	}
 }
 
-// Floats that are added in an order that rarely differs: the artifact is made if all replays had the same order, and refused for
-// what it is if one had not.
+// Floats that are added in an order that rarely differs: the artifact is made if all replays had the same order. It is refused if
+// one had another order, mostly with that reason.
 func TestRareOrder(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")

@@ -10,8 +10,8 @@ import (
 	"medusa/status"
 )
 
-// Two equal starts do not leave the same memory: contexts, code, executable graphs and other processes take some of it, not the
-// same each time. That is no reason to record again, and a restored start has room. If a restored start has much less, it is one. Other
+// Two equal starts do not leave the same memory: contexts, code, executable graphs and other processes take some of it, not the same
+// each time. A small difference is no reason to record again, and a restored start has room. A large one is a reason. Here other
 // processes that take memory beside check-restored alone make the difference, so no chance decides.
 func TestHeadroomVaries(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
@@ -24,7 +24,7 @@ func TestHeadroomVaries(t *testing.T) {
 		{"SIMGPU_OVERHEAD=off", "16777216", 1},
 		{"SIMGPU_OVERHEAD=off", "67108864", 2},
 	} {
-		variables := []string{row.variable, "ZOO_CACHE=100663296"} // more than what is taken
+		variables := []string{row.variable, "ZOO_CACHE=100663296"} // more than the other processes take
 		path := filepath.Join(t.TempDir(), "x.medusa")
 		engine := []string{"sh", "-c", `[ "$MEDUSA_RUN" != check-restored ] || export SIMGPU_NEIGHBOUR=` + row.others + `; exec ` + zoo}
 		p := must(t, variables, "medusa", append([]string{"materialize", "-o", path, "--"}, engine...)...)

@@ -8,8 +8,8 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// Eager steps leave other bytes in a native start, which warms up, than in a restored one, which runs triggering layers: in memory that
-// no graph refers to they mean nothing, and a graph that reads there is refused.
+// Eager steps leave other bytes in a native start, which warms up, than in a restored one, which runs triggering layers. In memory that
+// no graph refers to, these bytes have no effect. A graph that reads there is refused.
 func TestLeftByEagerSteps(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	for _, kind := range []string{"workspace", "returned", "dropped", "traces"} {

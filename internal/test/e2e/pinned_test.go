@@ -6,7 +6,8 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// An engine pins memory for copies as often as its timing asks for. Nothing refers to it, so each start may pin otherwise.
+// An engine pins memory for copies as often as its timing asks for. No graph refers to it, so each start may pin another
+// number of times.
 func TestPinnedMemoryInAnyOrder(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")

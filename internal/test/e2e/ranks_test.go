@@ -81,7 +81,7 @@ func TestTwoWorkers(t *testing.T) {
 	}
 }
 
-// A half-restored engine must not exist: an obstacle of one rank lets all start natively, for the same reason.
+// A half-restored engine must not exist: an obstacle on one rank makes all ranks start natively, for the same reason.
 func TestRanksStartAlike(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	path, art := twoRanks(t)
@@ -138,7 +138,8 @@ func TestRanksStartAlike(t *testing.T) {
 			if err != nil || st.Status != status.Native || st.Reason != tt.code {
 				t.Fatalf("status %+v %v, want native for %s", st, err, tt.code)
 			}
-			// A profile forward of one rank meets those of all: facts that are known before leave no rank on another path.
+			// All ranks make a profile forward together. If an obstacle is known before, no rank may go on to triggering
+			// layers.
 			if early := tt.code == "incompatible" || tt.code == "artifact_corrupt"; early && len(st.Triggers) > 0 {
 				t.Errorf("rank 0 went on for %d triggering layers", len(st.Triggers))
 			}
@@ -173,7 +174,7 @@ func damagedRank(t *testing.T, path string, rank int) string {
 	return out
 }
 
-// Workers that nobody tells apart would write into one trace: materialize says so, and leaves nothing.
+// Workers without a rank would write into one trace: materialize says so, and leaves no artifact.
 func TestWorkersWithoutRanks(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")

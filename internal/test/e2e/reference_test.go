@@ -100,7 +100,7 @@ func TestReferenceRefusesAnotherCheckpoint(t *testing.T) {
 	}
 }
 
-// A checkpoint without one of its tensors ends materialize with the tensor's name and leaves nothing.
+// If a checkpoint lacks a tensor, materialize fails, names the tensor and leaves no artifact.
 func TestReferenceNamesAMissingTensor(t *testing.T) {
 	testenv.Build(t, "lib", "bin")
 	source := testenv.Path(t, "runners", "reference", "models", "tiny")

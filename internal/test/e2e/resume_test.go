@@ -9,14 +9,15 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// A series that ends after a step goes on from its traces: the engine starts only for what is left to do.
+// A series that ends after a step goes on from its traces: the engine starts only for the remaining runs.
 func TestResume(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")
 	dir := t.TempDir()
 	count, traces, path := filepath.Join(dir, "count"), filepath.Join(dir, "traces"), filepath.Join(dir, "x.medusa")
 	compiled := filepath.Join(dir, "compiled")
-	// As JIT compilers do: what is made once is found by later starts, and names its own path.
+	// The engine behaves as JIT compilers do: later starts find the file that the first one made, and the
+	// file holds its own path.
 	engine := []string{"--", "sh", "-c", `echo >>` + count + `; d=$TRITON_CACHE_DIR
 		test -e $d/made && read was <$d/made && test "$was" = "$d" || { mkdir -p $d; echo $d >$d/made; echo >>` + compiled + `; }; exec ` + zoo}
 	for _, tt := range []struct {

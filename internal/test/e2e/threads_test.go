@@ -12,7 +12,7 @@ import (
 	"medusa/status"
 )
 
-// Two threads allocate, each in an order of its own, together in any: recorded one way, restored in every other.
+// Two threads allocate. Each has a fixed order; the total order varies. A start is recorded in one total order, and restored in every other.
 func TestThreadsInAnyOrder(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	t.Setenv("ZOO_THREADS", "11122")
@@ -65,8 +65,8 @@ func TestRecordingsByThread(t *testing.T) {
 	}
 }
 
-// The first start that captures may compile, and measure kernels in memory that no later start allocates: it is the second one here, since the
-// first profiles. The recordings are made again, once.
+// The first start that captures may compile, and measure kernels in memory that no later start allocates. Here it is the second start, since
+// the first one profiles. The recordings are made again, once.
 func TestRecordingOfAStartThatCompiled(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	for _, c := range []struct {

@@ -217,7 +217,7 @@ func TestRelocationsAgreeWithGroundTruth(t *testing.T) {
 	}
 }
 
-// A C program that knows nothing of Medusa is recorded as exactly: no mark, no phase, an ordinary end.
+// A C program that does not use Medusa is recorded as exactly. It has no marks and no phases, and ends as usual.
 func TestPlainProgramIsRecorded(t *testing.T) {
 	program := plainProgram(t)
 	path := filepath.Join(t.TempDir(), "truth")

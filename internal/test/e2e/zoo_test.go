@@ -53,8 +53,8 @@ func TestZooSavesPermanentBuffersOnly(t *testing.T) {
 	}
 }
 
-// Whatever does not fit leads to a native start with the reason in one line and the right outputs; with --strict, to exit
-// code 3 or 5.
+// If an artifact does not fit, the engine starts natively, with the reason in one line and the right outputs. With
+// --strict, medusa exits with code 3 or 5.
 func TestZooFailsOpen(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	path, art := materialized(t, zoo)

@@ -21,7 +21,8 @@ import (
 // patience is enough for one step on a loaded machine.
 const patience = 5 * time.Minute
 
-// environ is that of the programs: the simulated GPU, and nothing of this process's own settings.
+// environ is the environment of the programs: the simulated GPU, and none of this process's settings of Medusa, the simulator and the
+// loader.
 func (r *run) environ(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -44,7 +45,7 @@ func (r *run) medusa(engine []string, args ...string) []string {
 	return append(append(append([]string{r.build + "/medusa"}, args...), "--"), engine...)
 }
 
-// output runs a program and returns what it prints.
+// output runs a program and returns its standard output.
 func (r *run) output(env []string, argv []string) ([]byte, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = r.environ(env...)
@@ -200,7 +201,7 @@ func (s *server) resize(bytes uint64) (got size, err error) {
 	return got, fits(bytes, got.Mapped, got.Blocks)
 }
 
-// fits compares a size with what was asked for.
+// fits compares a size with the requested one.
 func fits(asked, mapped uint64, blocks int) error {
 	if mapped > asked || asked-mapped >= ranges*page || blocks != int(mapped/ranges/block) {
 		return fmt.Errorf("asked for %d bytes, got %d and %d blocks", asked, mapped, blocks)

@@ -49,7 +49,7 @@ func (r *run) faults() (string, error) {
 	return fmt.Sprintf("faults=%d", faults), nil
 }
 
-// calls returns what an engine calls that serves a while with some resizes.
+// calls returns the driver calls of an engine that serves a while with some resizes.
 func (r *run) calls(resizes ...uint64) ([]calllog.Entry, error) {
 	path := filepath.Join(r.work, fmt.Sprintf("calls-faults-%d", len(resizes)))
 	s, err := r.small([]string{"SIMGPU_CALL_LOG=" + path})

@@ -1,8 +1,7 @@
 // Command elastic tries elastic KV caches of the reference engine on the simulated GPU: one artifact serves with any part of the cache mapped.
 //
-// In: the programs below build/. Out: a line for each part, and last "test-elastic: PASS ...". It fails if a token differs from that of a
-// fixed KV cache, if a request is lost, if the device's log shows other mapped bytes than were asked for, and if a failed resize changes
-// anything.
+// In: the programs below build/. Out: a line for each part, and last "test-elastic: PASS ...". Fails: if a token differs from that of a fixed
+// KV cache, if a request is lost, if the device's log shows other mapped bytes than were asked for, or if a failed resize has an effect.
 package main
 
 import (

@@ -34,7 +34,7 @@ func (r *run) pressure() (result string, err error) {
 
 func (r *run) pressing(gives, takes *server) (string, error) {
 	one, two := r.crowd(gives), r.crowd(takes)
-	// It grows by half of what it sees, so that a page or two of each range stay free.
+	// The engine grows by half of the free memory that it sees, so that a page or two of each range stay free.
 	before, err := gives.settles(0, pagesOf(rows))
 	for round := 0; round < 3 && err == nil; round++ {
 		if _, err = takes.resize(pagesOf(minor + taken)); err != nil {

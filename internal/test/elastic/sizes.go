@@ -59,7 +59,7 @@ func (r *run) generating(more ...string) []string {
 	return argv
 }
 
-// generated is what such an engine prints.
+// generated is the output of such an engine.
 type generated struct {
 	Start   string `json:"start"`
 	Blocks  int    `json:"kv_blocks"`

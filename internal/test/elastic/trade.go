@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// The trade, in pages of each range: two engines have a small and a large cache by turns. What changes hands is 30 % of the device. Beside both
-// caches, there is room for the engines, and not for two large caches.
+// The trade, in pages of each range: two engines have a small and a large cache by turns. The memory that changes hands is 30 % of the device.
+// Beside both caches, there is room for the engines, but not for two large caches.
 const (
 	device = 1 << 30
 	minor  = 3
@@ -82,7 +82,7 @@ func (r *run) trading(first, second *server) (string, error) {
 	return fmt.Sprintf("rounds=%d moved=%d%% answers=%d wrong=0 lost=0", r.rounds, moved*ranges*page*100/device, one.answers.Load()+two.answers.Load()), nil
 }
 
-// full demands that an engine cannot have what the other one has.
+// full demands that an engine cannot have a large cache while the other one has one.
 func full(s *server) error {
 	_, err := s.resize(pagesOf(major))
 	var no *refusal

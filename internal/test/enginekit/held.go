@@ -9,9 +9,9 @@ import (
 	"medusa/internal/cuda"
 )
 
-// Held is the interposer's account of this process's memory: live allocations, their bytes, their places, and whether that
-// is in the region of an artifact. In a region the driver sees pages, which small allocations share, and an allocation lies in
-// the first gap: one that somebody else left behind moves it. Empty without an interposer.
+// Held is the interposer's account of this process's memory: live allocations, their bytes, their places, and whether that is
+// in the region of an artifact. In a region the driver sees pages, which small allocations share. An allocation lies in the
+// first gap, so an allocation that was left behind moves it. Empty without an interposer.
 func Held() (string, error) {
 	count, get, region := cuda.Process("medusa_alloc_count"), cuda.Process("medusa_alloc_get"), cuda.Process("medusa_exact_get")
 	if !count.Present() {

@@ -18,7 +18,7 @@ import (
 	"medusa/status"
 )
 
-// engine is an engine command with its artifact, and its behaviour if nothing fails.
+// engine is an engine command with its artifact, and its behaviour without a fault.
 type engine struct {
 	name string
 	variant
@@ -30,8 +30,8 @@ type engine struct {
 	outputs  string // of a native start
 	log      *calllog.Log
 
-	// The counts when a native or a restored start has served. inRegion is of a native start whose memory lies at exact
-	// addresses, as that of a start does which gave up a restore.
+	// The counts when a native or a restored start has served. inRegion is that of a native start whose memory lies at exact addresses,
+	// as it does in a start that gave up a restore.
 	live, inRegion, liveRestored string
 }
 
@@ -42,7 +42,7 @@ type variant struct {
 	late  string // ZOO_LATE: "warmed" is an engine whose module variables change in warm-up
 }
 
-// served is the mark at which the driver's counts are compared: the engine has started, served, and given nothing back.
+// served is the mark at which the driver's counts are compared: the engine has started and served, and has not freed anything yet.
 const served = "served"
 
 // environment is the caller's, with the simulated GPU as the driver.
@@ -112,8 +112,8 @@ func (e *engine) prepare(ctx context.Context) error {
 	return err
 }
 
-// untried returns the counts of an engine that found itself to be another than the artifact's before anything was made for a
-// restore. It starts natively, its memory at the recorded addresses: none of it comes from giving up.
+// untried returns the counts of an engine that does not match the artifact. It notices that before it makes any object for a restore. It
+// starts natively, with its memory at the recorded addresses: no counted object comes from giving up.
 func (e *engine) untried(ctx context.Context) (string, error) {
 	if !e.exact {
 		return e.live, nil

@@ -46,7 +46,7 @@ func errorsOf(table map[string][]string, symbol string) ([]string, error) {
 	return results, nil
 }
 
-// losesContext reports whether nothing but a new process helps after the result.
+// losesContext reports whether only a new process helps after the result.
 func losesContext(result string) bool {
 	switch strings.TrimPrefix(result, "CUDA_ERROR_") {
 	case "ILLEGAL_ADDRESS", "LAUNCH_FAILED", "LAUNCH_TIMEOUT":

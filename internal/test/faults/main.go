@@ -1,5 +1,6 @@
-// Command faults lets every driver call of a restored start fail once with each error that is documented for it, and
-// demands that the engine serves as after a native start, natively, with nothing left behind in the driver.
+// Command faults lets every driver call of a restored start fail once with each error that is documented for it. It
+// demands that the engine then starts natively and serves as after a native start, and that the restore leaves no object
+// behind in the driver.
 //
 // In: the built binaries and the simulated GPU; the calls come from the log of a successful restore. Out: a line for
 // each fault that ends otherwise, and last "faults: N wrong: W leaked: L". Fails: if W or L is not 0.

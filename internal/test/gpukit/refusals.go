@@ -13,7 +13,7 @@ import (
 // incompatible is the exit code of `medusa restore --strict` for an artifact that does not fit the machine as it is.
 const incompatible = 3
 
-// refusals makes conditions under which nothing may be restored, or not as recorded.
+// refusals makes conditions under which medusa must not restore, or must not restore at the recorded addresses.
 func refusals(a *Attempt) error {
 	if err := a.materialize(nil, "reference", a.reference()...); err != nil {
 		return err

@@ -10,7 +10,7 @@ build/test/floor: internal/test/gpukit/programs/floor.c interpose/test/common.h 
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -Iinterpose/test -o $@ $< build/simulated/libcuda.so.1 -ldl
 
-# Without torch: what steps 1, 2, 4 and 5 need.
+# Without torch: the files that steps 1, 2, 4 and 5 need.
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
 gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so
 	mkdir -p $(KIT)/lib/calllog $(KIT)/simulated
@@ -46,7 +46,7 @@ gpu-kit-vllm:
 	rm -rf build/gpu-kit-vllm
 	python3 internal/test/gpukit/vllm/pack.py pack runners/vllm/requirements.txt build/gpu-kit-vllm --python $(KIT_PYTHON)
 
-# What comes with torch is left out, and what only transformers' command line and downloads use.
+# Left out are packages that come with torch, and those that only transformers' command line and downloads use.
 KIT_UNUSED := hf.xet|pydantic.*|rich|typer|click|pygments|markdown.it.py|mdurl|shellingham|annotated.*|typing.inspection
 KIT_TORCH  := torch|triton|numpy|sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing_extensions|pip|setuptools|nvidia.*
 $(KIT)/wheels/complete: $(TORCH_VENV)/engine

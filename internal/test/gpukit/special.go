@@ -23,7 +23,7 @@ func (a *Attempt) hard(env []string) error {
 	var failed []error
 	for _, name := range []string{"moe", "atomics", "stale"} {
 		refused, err := a.refusedOrRestored(env, name)
-		if err == nil && name == "stale" && !refused && !a.simulated() { // whose kernels compute nothing: nothing shows
+		if err == nil && name == "stale" && !refused && !a.simulated() { // the simulated kernels are no-ops: stale metadata has no effect
 			err = errors.New("a graph with metadata that the engine rewrites was restored")
 		}
 		if err != nil {

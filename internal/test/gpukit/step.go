@@ -85,7 +85,7 @@ func (k *Kit) try(ctx context.Context, s Step) Result {
 	return k.placeless(r)
 }
 
-// placeless names the kit's folders by what they are: where they lie on a machine is not the page's concern.
+// placeless replaces the paths of the kit's folders by names: the page does not depend on their places on a machine.
 func (k *Kit) placeless(r Result) Result {
 	names := strings.NewReplacer(k.Work, "work", k.Out, "results", k.Root, "gpu-kit")
 	r.Reason = names.Replace(r.Reason)

@@ -27,7 +27,7 @@ func steps() []Step {
 	}
 }
 
-// simulatedLimit is every step's on the simulated GPU, whose work a processor does.
+// simulatedLimit is the limit of every step on the simulated GPU, whose work a processor does.
 const simulatedLimit = 590 * time.Second
 
 // limited gives steps the limits that they have on this kind of device.
@@ -38,7 +38,7 @@ func (k *Kit) limited(all []Step) []Step {
 	return all
 }
 
-// simulated reports whether sizes are to be those of the simulated GPU, on which nothing here is a time.
+// simulated reports whether sizes are to be those of the simulated GPU, on which times have no meaning.
 func (k *Kit) simulated() bool { return k.Device == "simulated" }
 
 // sized returns the first value on a GPU and the second one on the simulated GPU.
@@ -99,7 +99,7 @@ func programs(a *Attempt) error {
 	if want := fmt.Sprintf("programs: %d differences: 0", n); !strings.HasPrefix(lastLine(out), want) {
 		return fmt.Errorf("programs: the last line is %q, want %q", lastLine(out), want)
 	}
-	// So few programs have not everything that is restorable, of which the program complains.
+	// So few programs do not cover all that is restorable, and the command then fails.
 	if a.simulated() {
 		return nil
 	}
@@ -149,7 +149,7 @@ func machine(a *Attempt) error {
 	return joined(failed)
 }
 
-// region asks for one as a restored start does: at that base or not at all.
+// region asks for a region as a restored start does: at that base or not at all.
 func (a *Attempt) region(name string, r interpose.Region, args ...string) error {
 	got, err := a.inRegion(r, args...)
 	if err == nil && (got["state"] != "1" || got["base"] != fmt.Sprint(r.Base)) {

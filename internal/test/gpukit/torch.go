@@ -172,7 +172,7 @@ func torchRestored(a *Attempt) error {
 	return nil
 }
 
-// explain adds what is known of a restored start that failed: whether it fails without a check, too, and what verification says.
+// explain adds facts about a restored start that failed: whether it fails without a check, too, and the result of verification.
 func (a *Attempt) explain(env []string, addresses string, number int, native start) {
 	a.row("the same without a check", "error %v", a.restoreOnce(env, addresses, number, "none", native))
 	out, code, err := a.exit(env, append([]string{"sh", "-c", `exec "$@" 2>&1`, "sh", a.path("medusa"), "verify", a.artifact("qwen3-0.6b"), "--"}, a.qwen()...)...)
@@ -205,7 +205,7 @@ func (a *Attempt) restoreOnce(env []string, addresses string, number int, check 
 		return fmt.Errorf("%d graphs, natively %d", s.Graphs, native.Graphs)
 	case addresses == "exact" && said.Addresses != "exact":
 		return fmt.Errorf("addresses are %s", said.Addresses)
-	case a.simulated(): // torch's kernels compute nothing there: outputs are old contents of memory
+	case a.simulated(): // torch's kernels are no-ops there: outputs are old contents of memory
 		return nil
 	}
 	return sameOutputs(s, native)

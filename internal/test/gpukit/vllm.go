@@ -17,7 +17,7 @@ func (k *Kit) vllmArguments() string {
 		`"compilation_config":{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY","cudagraph_capture_sizes":[1,2,4,8,16,32]}}`, sized(k, "0.6", "0.3"))
 }
 
-// vllm is the engine's command: it decodes greedily, or, where no kernel computes anything, is only started.
+// vllm is the engine's command. It decodes greedily; on the simulated GPU, where these kernels are no-ops, it only starts.
 func (k *Kit) vllm(model string) []string {
 	return []string{k.Python, k.path("engine", "vllm", "measure.py"), model, "--arguments", k.vllmArguments(), "--batches", sized(k, "1:64,8:32,32:32", "")}
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What is packed in parts comes out as it went in, without what is left out, and not at all if a part is damaged.
+// Packages that are packed in parts are unpacked unchanged, but for the files that are left out. If a part is
+// damaged, unpacking fails.
 func TestPartsOfPackages(t *testing.T) {
 	dir := t.TempDir()
 	python := func(args ...string) (string, error) {

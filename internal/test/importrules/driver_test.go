@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Driver functions are bound in internal/cuda only, by typed functions: nowhere else does a call or a lookup name one.
+// Driver functions are bound in internal/cuda only, by typed functions: no call or lookup elsewhere names one.
 const (
 	cudaPackage = "medusa/internal/cuda"
 	driverRoom  = "internal/cuda"

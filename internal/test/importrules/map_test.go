@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// root is the repository's.
+// root is the repository's root.
 var root = filepath.Join("..", "..", "..")
 
 // imports are the packages that a folder may import besides itself, tests aside.
 type imports struct {
 	may        []string
-	anyProduct bool // whatever is no test machinery
+	anyProduct bool // all packages but the test machinery
 	anyFolder  bool
 	noGo       bool // holds no Go package
 }

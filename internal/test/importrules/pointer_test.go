@@ -20,8 +20,8 @@ type stop struct{ receiver, function, file, handsOn string }
 
 var stopRow = regexp.MustCompile("^\\| [^|]* \\| `(\\w+)\\.(\\w+)` \\| ([\\w/.]+) \\| `(\\w+)` \\|$")
 
-// The table names each function on the way of a pointer and what it hands on: the next function, or, where data or a table of types
-// lies between the two, that. Then both name it, or the package of the table does.
+// The table names each function on the way of a pointer and the name that it hands on. That is the next function, or the data or
+// the table of types between the two. Both functions name the data. A table of types is in the package of both.
 func TestTheWayOfOnePointer(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
@@ -90,7 +90,7 @@ func brokenWay(stops []stop, read func(stop) (map[string]bool, error)) (wrong []
 	return wrong
 }
 
-// tableOfTypes is what packages call their table of node types; tests of theirs find missing rows.
+// tableOfTypes is the name of a package's table of node types. The package's tests find missing rows.
 const tableOfTypes = "nodeTypes"
 
 // namesIn returns the names in the body of a method.

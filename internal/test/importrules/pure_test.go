@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// pure packages turn values into values: what they import of the standard library and of this module is listed, so that none of it
-// starts a process, opens a file or asks the machine.
+// pure packages turn values into values. All their imports are listed here, so that no import starts a process, opens a file or
+// asks the machine.
 var pure = map[string][]string{
 	"medusa/graphir": {"bufio", "bytes", "cmp", "crypto/sha256", "encoding/binary", "errors", "fmt", "io",
 		"maps", "math", "math/bits", "reflect", "slices", "sort", "strings", "unicode/utf8", "unsafe", "medusa/graphir/graphpb",

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A test that is skipped shows nothing, so each skip goes through testenv.Skip, which has the list of tests that may be skipped.
+// A skipped test checks no promise, so each skip goes through testenv.Skip, which has the list of tests that may be skipped.
 func TestSkipsAreListed(t *testing.T) {
 	skips := []string{"Skip", "Skipf", "SkipNow"}
 	list := filepath.Join(root, "internal", "test", "testenv", "skips.go")

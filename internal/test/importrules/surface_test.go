@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// surfaces are the packages that export what another package's code, tests apart, uses, and nothing else.
+// surfaces are the packages whose exported names are all used by another package's code. Tests do not count.
 var surfaces = []string{"medusa/restore", "medusa/restore/rebuild", "medusa/restore/check", "medusa/restore/memory", "medusa/restore/live",
 	"medusa/schedule", "medusa/simulate"}
 
@@ -39,7 +39,7 @@ func TestExportedNamesAreUsed(t *testing.T) {
 	}
 }
 
-// library needs cgo, which go list is told to do without: nothing has to be compiled for the question.
+// library needs cgo, which go list is told to do without, so that it compiles no C code.
 var library = described{ImportPath: "medusa/cmd/libmedusa", Dir: filepath.Join(root, "cmd", "libmedusa"), GoFiles: []string{"main.go"}}
 
 // described is a package as go list describes it.
@@ -88,7 +88,7 @@ func loadModule() (*module, error) {
 	return m, nil
 }
 
-// read notes what a package uses of others. Its own objects are others than those that an import yields.
+// read notes the names that a package uses of others. The package's own objects are not those that an import of it yields.
 func (m *module) read(p *described) error {
 	var files []*ast.File
 	for _, name := range p.GoFiles {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// eachGoFile calls f for each file of Go in the tree, tests too, but for what is built and for test data. A walk that finds next to nothing
-// fails: no rule would be broken in it.
+// eachGoFile calls f for each file of Go in the tree, tests too, but for built files and test data. A walk that finds too few files fails:
+// it would break no rule.
 func eachGoFile(t *testing.T, f func(path, folder string) error) {
 	t.Helper()
 	files := 0

@@ -97,7 +97,8 @@ func (d *day) p99() (float64, error) {
 	return all[int(math.Ceil(0.99*float64(len(all))))-1], nil
 }
 
-// errSaysNothing is about a good day on which a busy machine had engines start too late, or a bad one on which none failed. Such days are repeated so often.
+// errSaysNothing means that engines started too late on a good day, because of a busy machine, or that none failed on a bad day. Such days are repeated,
+// repeats times at most.
 var errSaysNothing = errors.New("these days say nothing")
 
 const repeats = 2
@@ -133,7 +134,7 @@ func (r *run) days(seed uint64) (good, bad float64, err error) {
 			return 0, 0, err
 		}
 	}
-	defer func() { // of a server that has ended, nothing is left to kill
+	defer func() { // without effect on a server that has ended
 		for _, d := range days {
 			_ = d.cmd.Process.Kill()
 		}

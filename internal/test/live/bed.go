@@ -13,7 +13,7 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// bed is what a live run has besides its arrivals: engines take one request at a time.
+// bed is the setting of a live run, without its arrivals: engines take one request at a time.
 type bed struct {
 	policy, more string // its name, and parameters in YAML
 	gpus         int
@@ -82,7 +82,7 @@ func (r *run) asked(name string, b bed, arrivals []arrival) (answers, error) {
 	return answers{latencies, strings.Count(s.output(), "serving m")}, nil
 }
 
-// live is what a live run comes to.
+// live makes a live run and returns its outcome.
 func (r *run) live(name string, b bed, arrivals []arrival) (outcome, error) {
 	got, err := r.asked(name, b, arrivals)
 	if err != nil {

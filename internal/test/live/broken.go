@@ -24,7 +24,7 @@ func (r *run) broken() (string, error) {
 	return fmt.Sprintf("broken-engines=%d full-disks=%d", len(broken)+len(moods), disks), nil
 }
 
-// broken are models whose engines never get ready, by what replaces the arguments of a stub engine.
+// broken are models whose engines never get ready, each with a command in place of a stub engine's.
 var broken = []struct{ name, command string }{
 	{"never", "%q, --listen, '127.0.0.1:{port}', --load, 1h"},
 	{"mute", "%q, --listen, '127.0.0.1:{port}', --broken, mute"},

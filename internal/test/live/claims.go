@@ -38,7 +38,7 @@ const (
 // bedsAtOnce are measured at the same time. Engines that wait use no processor.
 const bedsAtOnce = 6
 
-// claims measures what the papers claim live, with stub engines, and writes a page with plots.
+// claims measures the papers' claims live, with stub engines, and writes a page with plots.
 func (r *run) claims() (string, error) {
 	list := []*claim{r.fairnessClaim(), r.deadlineClaim(), r.localityClaim(), r.startClaim()}
 	var page strings.Builder
@@ -74,7 +74,7 @@ func loadAverage() string {
 	return text
 }
 
-// cell is where a value is measured: a series in a row.
+// cell is the setting of a value: a series in a row.
 type cell struct {
 	bed
 	rates []float64 // requests a second, by model
@@ -182,7 +182,7 @@ func (r *run) localityClaim() *claim {
 	return c
 }
 
-// startClaim has starts that are shorter by what Medusa saves.
+// startClaim compares native starts with starts that are as much shorter as Medusa's.
 func (r *run) startClaim() *claim {
 	c := &claim{file: "serving-starts", title: "Restored and native starts", unit: "s",
 		text: fmt.Sprintf("Medusa: restored starts are 42.5 %% shorter (the paper's loading phase). A stub's start takes %g s natively, %g s restored. Two GPUs hold four of six models, which get 0.3 requests a second each. Values are mean latencies.", nativeStart, restoredStart),

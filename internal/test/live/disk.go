@@ -29,7 +29,7 @@ func (r *run) fullDisk() (cases int, err error) {
 	return 3, nil
 }
 
-// disk is where small disks are mounted.
+// disk is the folder on which small disks are mounted.
 func (r *run) disk() string {
 	path := filepath.Join(r.work, "disk")
 	_ = os.MkdirAll(path, 0o700) // mounting fails then
@@ -67,7 +67,7 @@ func (r *run) noRoomForTheLog() error {
 	return s.kill()
 }
 
-// diskFills has the log fill the disk. The server says so and answers all requests, and what is on the disk replays.
+// diskFills has the log fill the disk. The server says so and answers all requests, and the log on the disk replays.
 func (r *run) diskFills() error {
 	if err := os.WriteFile(r.config(), []byte(r.oneStub("state: disk/state\n")), 0o600); err != nil {
 		return err

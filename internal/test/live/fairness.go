@@ -18,8 +18,8 @@ const (
 // (schedule/mqfq.go, after MQFQ-Sticky's equation 1).
 const fairnessBound = 2 * (2*overRun + shortAnswer + longAnswer)
 
-// fairness compares the difference of service between two models that wait, live and simulated, with mqfq's bound. A policy
-// without fairness has to exceed the bound, or the load shows nothing. The stub engines wait and do not compute, so all seeds run at once.
+// fairness compares the difference of service between two models that wait, live and simulated, with mqfq's bound. A policy without fairness
+// has to exceed the bound; otherwise the load is too small. The stub engines wait and do not compute, so all seeds run at once.
 func (r *run) fairness() (string, error) {
 	var lock sync.Mutex
 	apart, most, least := []float64{}, 0.0, backlog

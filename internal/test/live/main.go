@@ -1,8 +1,8 @@
-// Command live runs `medusa serve` as users do, on the simulated GPU, and demands what it promises.
+// Command live runs `medusa serve` as users do, on the simulated GPU, and tests its promises.
 //
-// In: the programs below build/. Out: a line for each part, and last "test-serve: PASS ...". It fails if an answer differs from that of
-// the engine alone, if a log of decisions does not replay, if a request gets neither its answer nor a clear error, and if a process
-// is left.
+// In: the programs below build/. Out: a line for each part, and last "test-serve: PASS ...". Fails: if an answer differs from that of
+// the engine alone, if a log of decisions does not replay, if a request gets neither its answer nor a clear error, or if a process is
+// left.
 package main
 
 import (

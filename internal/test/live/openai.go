@@ -23,7 +23,7 @@ type asked struct {
 	Stream    bool   `json:"stream"`
 }
 
-// told is what the package says of an answer.
+// told is the package's account of an answer.
 type told struct {
 	Text   string   `json:"text"`
 	Reason string   `json:"reason"`
@@ -32,8 +32,8 @@ type told struct {
 	Error  string   `json:"error"`
 }
 
-// openai asks by the openai package of Python under each policy. Each answer has to be that which the engine alone gives to the same package, and its
-// text that which the engine alone gives to another client.
+// openai asks by the openai package of Python under each policy. Each answer has to equal the engine's own to the same package, and its text the
+// engine's own to another client.
 func (r *run) openai() (string, error) {
 	list, err := r.questions()
 	if err != nil {

@@ -19,8 +19,7 @@ const reloads = 9
 // staying are the models that every file has.
 const staying = 3
 
-// reload changes the configuration while clients ask for models that stay: each gets its answer. Engines that the last file has not any
-// more end.
+// reload changes the configuration while clients ask for models that stay: each gets its answer. Engines that the last file lacks end.
 func (r *run) reload(list []question) error {
 	s, log, err := r.serve("{name: mqfq}", models)
 	if err != nil {

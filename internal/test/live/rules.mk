@@ -22,7 +22,7 @@ test-serve: all $(if $(filter openai,$(subst $(comma), ,$(PARTS))),$(OPENAI_VENV
 	build/live $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED)) $(if $(SEEDS),-seeds $(SEEDS)) \
 		$(if $(SECONDS),-seconds $(SECONDS)) $(if $(KILLS),-kills $(KILLS)) $(if $(DEATHS),-deaths $(DEATHS)) $(if $(CLIENTS),-clients $(CLIENTS))
 
-# A long run of all faults at once, with stub engines on loopback: nothing lost silently, no orphan, no leak. Not part of CI.
+# A long run of all faults at once, with stub engines on loopback: no request lost silently, no orphan, no leak. Not part of CI.
 MINUTES ?= 60
 .PHONY: soak-serve
 soak-serve: all
@@ -30,7 +30,7 @@ soak-serve: all
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
 
-# What the papers claim, live with stub engines: OUT/serving.md and its plots, build/claims by default.
+# The papers' claims, live with stub engines: OUT/serving.md and its plots, build/claims by default.
 .PHONY: claims-serve
 claims-serve: all
 	$(GO) build -o build/live ./internal/test/live

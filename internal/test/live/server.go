@@ -20,8 +20,8 @@ import (
 	"medusa/internal/test/checkpoints"
 )
 
-// mark is a variable in the environment of every process of a run, by which those that are left are found. Engines do not inherit
-// unknown variables of Medusa, so it is none.
+// mark is a variable in the environment of every process of a run, by which processes that are left are found. Engines do not inherit unknown
+// variables of Medusa, so its name is not one of Medusa's.
 const mark = "LIVE_TEST"
 
 // server is a running process that says where it listens.
@@ -232,7 +232,8 @@ func (r *run) replayed(log string) ([]byte, error) {
 	return exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
 }
 
-// measured demands that each engine that sleeps is known to keep memory on its GPU, of which the configuration says nothing, and returns how many do.
+// measured demands that each sleeping engine is known to keep memory on its GPU, though the configuration does not say so. It returns the number of
+// sleeping engines.
 func (s *server) measured() (sleepers int, err error) {
 	lines, err := s.metrics()
 	if err != nil {

@@ -113,7 +113,7 @@ func (k *soak) life(n int, end time.Time) (err error) {
 	return err
 }
 
-// file has one model that nobody asks for, and others. Policies take turns.
+// file has one model that gets no requests, and others. Policies take turns.
 func (k *soak) file(life, models int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\nhealth: 0.5\nstate: state\nhost_memory_gb: 2\npolicy: {name: %s}\nmodels:\n", policies[life%len(policies)])
@@ -187,8 +187,8 @@ func (k *soak) round(s *server, life, round int, asked *[2]int64) error {
 	return err
 }
 
-// judge counts the end of a request. Only answers and clear errors are right. A request for a model that the file has not at that moment is
-// not counted by the server.
+// judge counts the end of a request. Only answers and clear errors are right. The server does not count a request for a model that the file
+// lacks at that moment.
 func (k *soak) judge(err error, counted *atomic.Int64) {
 	var status *stubengine.StatusError
 	switch {
@@ -205,8 +205,8 @@ func (k *soak) judge(err error, counted *atomic.Int64) {
 	counted.Add(1)
 }
 
-// quiet takes all models but one away that has no engine, and demands that the server is then as small as a fresh one, and that it has
-// counted each request once.
+// quiet removes all models but one that has no engine. It demands that the server is then as small as a fresh one, and that it has counted
+// each request once.
 func (k *soak) quiet(s *server, life int, fresh size, asked [2]int64) (now size, err error) {
 	if err := k.reread(s, life, 0); err != nil {
 		return now, err
@@ -229,7 +229,7 @@ func (k *soak) quiet(s *server, life int, fresh size, asked [2]int64) (now size,
 	return now, s.empty()
 }
 
-// size is what a server has.
+// size is the resources that a server holds.
 type size struct {
 	goroutines, descriptors, files int
 	memory                         int64 // KiB

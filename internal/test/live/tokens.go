@@ -13,10 +13,10 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// policies are those that the page of results speaks of.
+// policies are the policies on the page of results.
 var policies = []string{"mqfq", "torpor", "lalbo3", "fcfs"}
 
-// question is what a client asks, and the answer of the engine alone.
+// question is a client's question, and the answer of the engine alone.
 type question struct {
 	Prompt    string   `json:"prompt"`
 	MaxTokens int      `json:"max_tokens"`
@@ -84,7 +84,7 @@ func (q *question) ask(url, model string, stream bool) (string, error) {
 	return stubengine.Post(ctx, url+"/v1/completions", data, stream)
 }
 
-// at a time, so many clients ask.
+// atATime is the number of clients that ask at the same time.
 const atATime = 12
 
 // models of a run. Four of them fit on the GPUs at a time.
@@ -179,7 +179,7 @@ func checked(list []question, i, models int, url string) error {
 	return err
 }
 
-// wrongAnswer is one that the engine alone does not give.
+// wrongAnswer is an answer that differs from that of the engine alone.
 type wrongAnswer struct{ prompt, text string }
 
 func (e *wrongAnswer) Error() string { return fmt.Sprintf("%q is answered by %q", e.prompt, e.text) }

@@ -1,4 +1,4 @@
-# As many graphs as vLLM captures for a model of 28 layers, materialized on the simulated GPU: what that takes beyond native starts.
+# As many graphs as vLLM captures for a model of 28 layers, materialized on the simulated GPU: the time beyond native starts.
 .PHONY: test-many-graphs
 test-many-graphs: all
 	$(GO) build -o build/manygraphs-engine ./internal/test/manygraphs/engine

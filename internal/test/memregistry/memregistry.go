@@ -1,8 +1,8 @@
 // Package memregistry is an OCI registry in memory, for tests: as much of the distribution specification as pushing, pulling,
 // mounting and listing referrers need. Wrap its handler to make it misbehave.
 //
-// In: HTTP requests below /v2/. Out: the pushed blobs and manifests. What can fail: a request that the specification forbids gets the
-// specification's error; anything else that is not known gets status 405.
+// In: HTTP requests below /v2/. Out: the pushed blobs and manifests. Fails: a request that the specification forbids gets the
+// specification's error; other unknown requests get status 404 or 405.
 package memregistry
 
 import (

@@ -1,7 +1,7 @@
 package main
 
-// attack has rows for holes that an attacker had found: make attack, a small run of it at least, has to find each open again. A small run
-// seldom reaches two of them: the tests of their packages do.
+// attack has rows for holes that an attacker had found. make attack, at least a small run of it, has to find each hole that is opened
+// again. A small run seldom reaches two of them: the tests of their packages find those.
 var attack = []mutant{
 	{"paths of strangers are not written to", replace("found &&", "true || found &&"), "./internal/test/attack", "TestAttack/archives"},
 	{"bytes of the cache have their digest", never, "./internal/test/attack", "TestAttack/registry"},

@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// inputs holds the files of the repository as they were when the run began, and what else a test's outcome may depend on.
+// inputs holds the files of the repository as they were when the run began, and the other inputs of a test's outcome.
 type inputs struct {
 	root  string
 	files map[string]file // those that git knows or would add, by their path from the root
@@ -56,7 +56,7 @@ func readInputs(ctx context.Context, root string) (*inputs, error) {
 	return in, err
 }
 
-// readTools describes what is no file of the repository, and this program without its tables.
+// readTools describes the inputs that are no files of the repository, and this program without its tables.
 func (in *inputs) readTools(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for _, c := range [][]string{{"go", "version"}, {"go", "env", "GOFLAGS", "GOAMD64"}, {"cc", "--version"}, {"python3", "--version"}} {
@@ -132,8 +132,8 @@ func (in *inputs) scopes(ctx context.Context, m *mutant) ([]*scope, error) {
 	}, nil
 }
 
-// apart reports what no program of this repository is built from: the plug-in for vLLM, and results of its runs. An edit there leaves
-// the verdicts of tests of the reference engine as they are.
+// apart reports whether no program of this repository is built from a file: files of the plug-in for vLLM, and of docs. An edit there
+// leaves the verdicts of tests of the reference engine as they are.
 func apart(name string) bool {
 	return strings.HasPrefix(name, "runners/vllm/") || strings.HasPrefix(name, "docs/")
 }

@@ -1,6 +1,6 @@
 package main
 
-// interpreter has rows of what executes kernels on the simulated GPU.
+// interpreter has rows for the interpreter, which executes kernels on the simulated GPU.
 var interpreter = []mutant{
 	instruction("lines of the source", never, "parser"),
 	instruction("warps in any order", skip, "order"),

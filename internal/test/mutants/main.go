@@ -126,7 +126,7 @@ func run(ctx context.Context, only string, fresh bool) (counts map[verdict]int, 
 	}
 }
 
-// runner is what the workers share.
+// runner is the state that the workers share.
 type runner struct {
 	in      *inputs
 	markers map[string]marker

@@ -6,8 +6,8 @@ import (
 	"go/token"
 )
 
-// onlyRows reports whether a file of this program has tables of mutants, and functions that return one, and nothing else. What it has then
-// counts in the keys of its rows alone.
+// onlyRows reports whether a file of this program has only tables of mutants, and functions that return a mutant. An edit of such a file
+// changes only the keys of its rows.
 func onlyRows(source []byte) (bool, error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {

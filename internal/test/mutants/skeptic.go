@@ -1,7 +1,7 @@
 package main
 
-// skeptic has rows that somebody who believes nothing would try: a comparison that is off by one or turned round, a condition
-// that is dropped, a field that is left out, a unit that is wrong.
+// skeptic has rows that a skeptic would try: a comparison that is off by one or turned round, a condition that is dropped, a
+// field that is left out, a unit that is wrong.
 var skeptic = []mutant{
 	// Relocation.
 	{"words outside of all memory", replace("a < p.lo || a > p.hi", "a <= p.lo || a >= p.hi"), "./materialize/compile", "TestUnprovenWords"},

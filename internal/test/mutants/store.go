@@ -27,7 +27,7 @@ type store struct {
 	taken   map[string]int    // how many were taken, by commit
 }
 
-// result is a verdict, and the key of what it depends on.
+// result is a verdict, and the key of its inputs.
 type result struct {
 	Verdict verdict `json:"verdict"`
 	Key     string  `json:"key"`
@@ -48,7 +48,7 @@ func openStore(path, commit string, forget bool) (*store, error) {
 	return s, s.read()
 }
 
-// read takes over what the file has. Half a file, or another one, is no store, so all rows are tried.
+// read takes over the verdicts of the file. Half a file, or another one, is no store, so all rows are tried.
 func (s *store) read() error {
 	data, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (s *store) take(row string, keys ...string) (verdict, bool) {
 	return r.Verdict, true
 }
 
-// put keeps a verdict. Only what a test reported is kept: the others may be due to a busy machine, and are to be mended. Another run may
+// put keeps a verdict if the test failed or crashed. Other verdicts may be due to a busy machine, or have to be mended. Another run may
 // write at the same time.
 func (s *store) put(row, key string, v verdict) error {
 	s.lock.Lock()

@@ -231,7 +231,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Every table of this program counts by its rows, and nothing else of it does.
+// The files of tables count by their rows; no other file of this program does.
 func TestOnlyRows(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {

@@ -39,7 +39,7 @@ type tree struct {
 	built bool
 }
 
-// become leaves exactly these of the repository's files in the tree. What was built stays.
+// become leaves exactly these of the repository's files in the tree. Built files stay.
 func (t *tree) become(ctx context.Context, names []string) error {
 	fresh := t.has == nil
 	wanted := map[string]bool{}
@@ -70,7 +70,8 @@ func (t *tree) become(ctx context.Context, names []string) error {
 	return nil
 }
 
-// build makes what tests of whole processes use. Of the tree without programs, go test builds what it needs.
+// build makes the programs that tests of whole processes use. In the tree without programs, go test builds
+// the packages of its test.
 func (t *tree) build(ctx context.Context) error {
 	if !t.built {
 		return nil

@@ -61,7 +61,7 @@ func TestSkip(t *testing.T) { t.Skip("x") }
 	}
 }
 
-// A test that fails anyway proves nothing about a mutant; it is run once.
+// A test that fails without a mutant cannot catch one. It is run once.
 func TestBaseline(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -105,7 +105,7 @@ func TestJudgePython(t *testing.T) {
 	}
 }
 
-// The end of a program in C, by what its checks print.
+// The verdict on a program in C follows from the lines that its checks print.
 func TestVerdictsOfChecks(t *testing.T) {
 	exit := exec.Command("false").Run()
 	for _, c := range []struct {

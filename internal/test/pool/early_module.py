@@ -1,6 +1,6 @@
 """A module of the command's own process, whose import ends only once the other process imports. No collection happens meanwhile.
 
-In: the folder NEWS. Out: a file there. Fails: ImportError if nothing imports beside it, or the collector runs.
+In: the folder NEWS. Out: a file there. Fails: ImportError if no other process imports meanwhile, or the collector runs.
 """
 
 import gc

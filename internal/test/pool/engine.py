@@ -1,6 +1,6 @@
-"""A small engine: tells what it has inherited, and ends as its second argument says.
+"""A small engine: tells its inherited properties, and ends as its second argument says.
 
-In: OUT, a file for what it finds. Out: that file, a word on each stream. Fails: as the test asks.
+In: OUT, a file for its findings. Out: that file, a word on each stream. Fails: as the test asks.
 """
 
 import json
@@ -63,4 +63,4 @@ if what == "die":
 end = time.monotonic() + 30
 while time.monotonic() < end and not waited:
     time.sleep(0.01)
-sys.exit(number if waited else 99)  # nothing came
+sys.exit(number if waited else 99)  # no signal came

@@ -1,4 +1,4 @@
-"""What an engine imports: slow, and dependent on a variable."""
+"""A module that an engine imports. It depends on a variable, and sets one."""
 
 import os
 import random

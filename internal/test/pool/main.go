@@ -1,7 +1,7 @@
-// Command pool asks a medusa pool for many processes, each with other properties, kills processes meanwhile, and compares what each engine finds with
-// what its caller had.
+// Command pool asks a medusa pool for many processes, each with other properties, kills processes meanwhile, and compares the findings of each engine
+// with the properties of its caller.
 //
-// In: the output of make, and a Python 3. Out: lines about what differs, and last the line with the counts. Fails: exit code 1 if a start had
+// In: the output of make, and a Python 3. Out: a line for each difference, and last the line with the counts. Fails: exit code 1 if a start had
 // properties of another, was lost without an error, or left a process.
 package main
 

@@ -45,7 +45,7 @@ type wanted struct {
 	Mask        []int          `json:"mask"`
 }
 
-// found is what the engine has found.
+// found has the engine's findings.
 type found struct {
 	Name, File, Sentinel, Inner, Folder, Input, Read, Set, Pool string
 	Argv, Variables                                             []string
@@ -134,7 +134,7 @@ func (q *request) close() {
 	}
 }
 
-// check compares what the engine has found with what its caller had.
+// check compares the engine's findings with the properties of its caller.
 func (q *request) check(t *test, f *found) (wrong []string) {
 	say := func(what string, got, want any) {
 		if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
@@ -172,7 +172,7 @@ func (q *request) check(t *test, f *found) (wrong []string) {
 	return wrong
 }
 
-// output says what is wrong with what the engine has printed.
+// output describes mistakes in the engine's output.
 func (q *request) output(pooled bool) (wrong []string) {
 	for name, want := range map[string]string{"stdout": "imported\nout " + q.token + "\n", "stderr": "err " + q.token + "\n"} {
 		got, err := os.ReadFile(filepath.Join(q.dir, name))

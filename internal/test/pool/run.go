@@ -25,7 +25,7 @@ var sources embed.FS
 
 const (
 	atOnce   = 4
-	patience = time.Minute // for what takes less than a second on an idle machine
+	patience = time.Minute // for steps that take less than a second on an idle machine
 	restarts = 60          // requests between two kills of the pool, on average
 )
 
@@ -63,7 +63,7 @@ func run(build, dir string, n int, seed uint64) (counts, error) {
 		return counts{}, err
 	}
 	t.medusa = filepath.Join(t.build, "medusa")
-	// A shim would be another program than what it starts.
+	// If python3 is a shim, it starts another program, so ask for that program's path.
 	out, err := exec.Command(python, "-c", "import os, sys; print(os.nice(0), sys.executable)").Output()
 	if err == nil {
 		_, err = fmt.Sscan(string(out), &t.nice, &t.python)
@@ -71,7 +71,7 @@ func run(build, dir string, n int, seed uint64) (counts, error) {
 	if err != nil {
 		return counts{}, fmt.Errorf("run python3: %w", err)
 	}
-	// Whatever is left by its parent becomes a child of this process.
+	// Processes that are left by their parent become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return counts{}, err
 	}
@@ -112,7 +112,7 @@ func (t *test) prepare() error {
 	if err := os.MkdirAll(filepath.Join(t.dir, "modules"), 0o755); err != nil {
 		return err
 	}
-	// Beside the script the module would be the script's own place's.
+	// Beside the script, Python would find the module in the script's own folder.
 	if err := os.Rename(filepath.Join(t.dir, "imported_module.py"), filepath.Join(t.dir, "modules", "imported_module.py")); err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (t *test) serve(q *request, kill bool) {
 	}
 }
 
-// await returns what the engine has found. It has to be there, whoever has died.
+// await returns the engine's findings. They have to be there, whichever process has died.
 func (q *request) await(ended <-chan error) (*found, error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(q.out)
@@ -298,7 +298,7 @@ func (q *request) await(ended <-chan error) (*found, error) {
 	return nil, fmt.Errorf("no finding after %v", patience)
 }
 
-// end lets the request end as planned, and says what is wrong with how it does.
+// end lets the request end as planned, and describes a wrong end.
 func (q *request) end(f *found, ended <-chan error) (wrong []string) {
 	want := q.number
 	switch {
@@ -334,7 +334,7 @@ func (q *request) end(f *found, ended <-chan error) (wrong []string) {
 	return wrong
 }
 
-// alive: a process that nobody has reaped yet does nothing any more.
+// alive is false for a process that has ended, even if it was not reaped yet.
 func alive(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -344,7 +344,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// end ends the pool, after which nothing may be left.
+// end ends the pool, after which no process may be left.
 func (t *test) end() (wrong []string) {
 	if err := t.full(); err != nil {
 		return []string{err.Error()}

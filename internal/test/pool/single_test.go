@@ -13,7 +13,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// single runs medusa restore with the file of a pool, and returns the engine's exit code and what was said.
+// single runs medusa restore with the file of a pool, and returns the engine's exit code and the output.
 func single(t *testing.T, command []string, patience string, more ...string) (code int, said string) {
 	t.Helper()
 	build, dir := testenv.Path(t, "build"), t.TempDir()
@@ -35,7 +35,7 @@ func single(t *testing.T, command []string, patience string, more ...string) (co
 	if err != nil {
 		t.Fatal(err)
 	}
-	python := strings.TrimSpace(string(out)) // a shim would be another program than what it starts
+	python := strings.TrimSpace(string(out)) // not a shim, which starts another program
 	if command == nil {
 		command = []string{python, "spawner.py"}
 	}
@@ -87,7 +87,8 @@ func prepare(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "build/lib/python")
 }
 
-// With the file of a pool, the command's process and what it spawns import side by side in the start's folder, and requests wait for the end of that.
+// With the file of a pool, the command's process and the one that it spawns import side by side in the start's folder. Requests wait until both have
+// imported.
 func TestSingle(t *testing.T) {
 	prepare(t)
 	if code, said := single(t, nil, "30"); code != 0 || strings.Contains(said, "cold start") {
@@ -95,7 +96,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// What cannot be had costs no start: it is a cold one that says why.
+// If a pool is impossible, the start is a cold one that says why.
 func TestSingleCold(t *testing.T) {
 	prepare(t)
 	code, said := single(t, []string{"/bin/sh", "-c", "true"}, "0.1", "NEVER_POOLED=1")

@@ -1,6 +1,7 @@
 """A module whose import ends only once the process has been asked for, and then some.
 
-In: the folder NEWS. Out: a file there. Fails: ImportError if nothing asks for the process meanwhile.
+In: the folder NEWS. Out: a file there. Fails: ImportError if the engine does not ask for the process
+meanwhile.
 """
 
 import os

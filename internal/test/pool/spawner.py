@@ -1,7 +1,7 @@
 """An engine that spawns a process, as vLLM does: it waits for that process's imports to have begun, and only then asks for it.
 
-In: the folder NEWS for files of both processes. Out: the exit code of the process. Fails: exit code 3 if nothing imports beside this program, 4 if this process
-has not imported its module before, 5 if the collector is off.
+In: the folder NEWS for files of both processes. Out: the exit code of the process. Fails: exit code 3 if no process imports beside this program, 4 if this
+process has not imported its module before, 5 if the collector is off.
 """
 
 import gc

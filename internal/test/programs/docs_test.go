@@ -10,7 +10,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// The table of docs/fidelity.md names every restorable thing that programs have, and names nothing that they do not have.
+// The table of docs/fidelity.md names exactly the restorable things that programs have.
 func TestFidelityTableNamesAllFeatures(t *testing.T) {
 	page, err := os.ReadFile(testenv.Path(t, "docs", "fidelity.md"))
 	if err != nil {

@@ -168,7 +168,7 @@ func (g *generator) tables() {
 			if capture {
 				to = g.pick()
 			}
-			if g.p.Buffers[to].Temporary { // it holds nothing between replays
+			if g.p.Buffers[to].Temporary { // its contents do not last between replays
 				to = g.prefix()
 			}
 			t.Targets = append(t.Targets, Pointer{to, 0})

@@ -12,7 +12,7 @@ const (
 // drawer draws the operations of one graph.
 type drawer struct {
 	*generator
-	written map[int]bool // temporaries that hold something by now
+	written map[int]bool // temporaries that are written by now
 	depth   int          // how many graphs it is embedded in
 }
 
@@ -83,7 +83,7 @@ func (d *drawer) finish(out *Graph) {
 	d.feature("node: event record")
 }
 
-// read is a buffer that holds something.
+// read is a buffer that has contents.
 func (d *drawer) read() int {
 	for {
 		i := d.pick()
@@ -219,7 +219,7 @@ func (d *drawer) copy() Op {
 	return op
 }
 
-// keeps is a buffer that holds something between replays, too.
+// keeps is a buffer that has contents between replays, too.
 func (d *drawer) keeps() int {
 	for {
 		if i := d.pick(); !d.p.Buffers[i].Temporary {

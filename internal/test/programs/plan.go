@@ -3,8 +3,8 @@
 //
 // In: a seed. Out: a Plan, which the engine of this folder executes (engine/), and the outcome of materializing, restoring
 // and verifying batches of them. A program allocates in every way that is restorable, fills tables, variables and tensor
-// maps, captures or builds graphs of every node type, and replays them on changing inputs. What can fail: a program
-// differs, or is refused that should not be, or not refused that should; the seed says which.
+// maps, captures or builds graphs of every node type, and replays them on changing inputs. Fails: if a program differs, is
+// refused though it should not be, or is not refused though it should be; the seed says which.
 package programs
 
 import "fmt"
@@ -143,7 +143,7 @@ type Op struct {
 	reads, writes []int // resources, for the edges
 }
 
-// MemOp writes a value, or waits for it where an operation of the same list has written it.
+// MemOp writes a value to an address, or waits there for a value that an operation of the same list has written.
 type MemOp struct {
 	At         Pointer
 	Value      uint64
@@ -157,7 +157,7 @@ type Arg struct {
 	Size    int // 1, 4 or 8, of a number
 	Struct  []Arg
 	Map     int  // 1 + index
-	Padding int  // bytes that hold something else in every process
+	Padding int  // bytes that differ in every process
 	Host    bool // an address of the process's own memory, which no kernel follows
 }
 

@@ -25,7 +25,7 @@ type Runner struct {
 }
 
 // Drivers returns the choices that a driver has, by a seed: in which order it lists a graph's nodes and edges, how a node
-// names its kernel, and what else takes device memory.
+// names its kernel, and whether contexts, code and graphs take device memory.
 func Drivers(seed uint64) []string {
 	order := [...]string{"created", "reversed", "shuffled"}[seed%3]
 	kernels := [...]string{"launched", "function", "both"}[seed/3%3]
@@ -114,7 +114,7 @@ func (r *Runner) blame(ctx context.Context, seeds []uint64, err error, out *Outc
 			return failed
 		}
 	}
-	if len(out.Different) == found { // none of them alone: the batch as a whole did
+	if len(out.Different) == found { // no program fails alone: the whole batch did
 		out.Different[seeds[0]] = fmt.Errorf("together with the %d programs after it: %w", len(seeds)-1, err)
 	}
 	return nil

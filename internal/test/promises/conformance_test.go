@@ -9,7 +9,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// docs/conformance.md is the output of a run of the cases today, beside what a run on a real GPU printed
+// docs/conformance.md is the output of a run of the cases today, beside the output of a run on a real GPU
 // (docs/results/conformance-h200.txt). A case that is added, renamed or fails makes another page.
 func TestConformancePageIsARun(t *testing.T) {
 	testenv.Build(t, "build/conformance")
@@ -45,8 +45,8 @@ func TestConformancePageIsARun(t *testing.T) {
 	}
 }
 
-// withRealGPU fills the last column of a page from the table of a run on a GPU, by the names of the cases. What that run did not have
-// stays as it is.
+// withRealGPU fills the last column of a page from the table of a run on a GPU, by the names of the cases. Cases that the run lacked
+// stay as they are.
 func withRealGPU(page, run string) string {
 	found := map[string]string{}
 	for line := range strings.Lines(run) {

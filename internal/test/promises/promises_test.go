@@ -1,5 +1,5 @@
 // Package promises tests the promises of docs/promises.md to programs outside of this repository, and holds the pages that name tests to
-// the tests that there are. Its goldens are written by hand, once: nothing that the project generates goes into them.
+// the tests that there are. Its goldens are written by hand, once: they have no part that the project generates.
 package promises
 
 import (

@@ -28,7 +28,8 @@ type tokens struct {
 // mistakes are the negative controls of a case, in the order of the page's columns.
 var mistakes = []string{"kernel", "pointer", "content", "key", "metadata"}
 
-// tokensTables renders the results: what was compared, what each mistake changed, and whether materialize refused it.
+// tokensTables renders the results: the numbers of each case, the tokens that each mistake changed, and whether
+// materialize refused it.
 func tokensTables(r tokens) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, "device %s, vllm %s.\n", r.Versions["device"], r.Versions["vllm"])
@@ -89,7 +90,7 @@ func checkTokens(t *testing.T, r tokens) {
 	}
 }
 
-// The tables of docs/true-tokens.md agree with the stored results, and each case shows what it has to show.
+// The tables of docs/true-tokens.md agree with the stored results, and each case is a success.
 func TestTokensPage(t *testing.T) {
 	files, _ := filepath.Glob(testenv.Path(t, "docs", "results", "tokens-*.json"))
 	if len(files) == 0 {

@@ -1,8 +1,9 @@
 // Command ptxas checks PTX against NVIDIA's assembler, which it fetches from PyPI unless one is named.
 //
 // In: the table of texts that the simulated GPU refuses, the project's PTX files, the PTX in its C and Go sources, and a folder
-// with texts that its tests load. Out: one line for each disagreement, and a summary. It fails if the assembler accepts a text
-// that the table calls wrong, or refuses any other: each is assembled for every target from its own on that the project claims.
+// with texts that its tests load. Out: one line for each disagreement, and a summary. Fails: if the assembler accepts a text
+// that the table calls wrong, or refuses any other. Each text is assembled for every target from its own on that the project
+// claims.
 package main
 
 import (
@@ -41,7 +42,7 @@ func targets(text string, only bool) []string {
 	return to
 }
 
-// assemble returns what the assembler says against a text; empty if it accepts it.
+// assemble returns the assembler's first error about a text; empty if it accepts it.
 func assemble(ptxas, scratch, text, target string) (string, error) {
 	file, err := os.CreateTemp(scratch, "*.ptx")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// text is PTX and what the project says about it.
+// text is PTX and the project's verdict on it.
 type text struct {
 	name, body string
 	wrong      bool
@@ -143,7 +143,7 @@ func literalsGo(_, path string, source []byte) ([]string, error) {
 	return all, nil
 }
 
-// cases returns the texts of the table. Its first lines say what the lines "==== ..." mean.
+// cases returns the texts of the table. Its first lines explain the lines "==== ...".
 func cases(table string) ([]text, error) {
 	var texts []text
 	var kernel string

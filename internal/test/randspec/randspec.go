@@ -93,7 +93,7 @@ func (g *generator) tables() {
 	}
 }
 
-// anyPointer is a pointer in any space that has something in it.
+// anyPointer is a pointer in any space that has objects.
 func (g *generator) anyPointer() graphir.Pointer {
 	if n := len(g.spec.Globals); n > 0 && g.IntN(3) == 0 {
 		return graphir.Pointer{Index: uint32(g.IntN(n)), Offset: g.Uint64N(64), Space: graphir.Space(1 + g.IntN(2))}
@@ -298,7 +298,7 @@ func (g *generator) room(p graphir.Pointer) uint64 {
 	return g.spec.ObjectSize(g.spec.Target(p)) - p.Offset
 }
 
-// memset fills rows or one of them, or nothing, whose sizes are then any.
+// memset fills rows, one of them, or none. If it fills none, its sizes have any values.
 func (g *generator) memset() *graphir.MemsetNode {
 	m := &graphir.MemsetNode{Dst: g.anyPointer(), Pitch: g.Uint64(), Value: g.Uint32(), ElemSize: 1 << g.IntN(3), Height: 1}
 	room := g.room(m.Dst)
@@ -337,7 +337,7 @@ func (g *generator) memOps() *graphir.MemOpsNode {
 	return graphir.NewMemOps(ops)
 }
 
-// memcpy copies slices of rows, a row, or nothing, likewise.
+// memcpy copies slices of rows, a row, or none, likewise.
 func (g *generator) memcpy() *graphir.MemcpyNode {
 	end := func() graphir.MemcpyEnd {
 		return graphir.MemcpyEnd{Pointer: g.anyPointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64(), Height: g.Uint64N(5)}

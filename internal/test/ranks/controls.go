@@ -12,7 +12,7 @@ import (
 // control is a restored start in which rank 1 misbehaves, or all ranks are asked for something impossible. It ends in a native start of all
 // ranks, with native's tokens.
 type control struct {
-	how   string // RANKS_BREAK, or what spoil does
+	how   string // RANKS_BREAK, or the name of spoil's change
 	spoil func(a *artifacts.Artifact) error
 	lazy  bool     // graphs are to be built at their first use
 	says  []string // each is on standard error
@@ -22,7 +22,7 @@ var controls = []control{
 	{how: "peer", says: []string{"rank 1: cuStreamSynchronize(stream): 719", "native start: engine_ended: "}},
 	{how: "leave-out", says: []string{"check graph decode-1: cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED", "native start: restored graphs left a sticky device error"}},
 	{how: "exchange", says: []string{"check graph decode-1: cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED", "native start: restored graphs left a sticky device error"}},
-	// No rank is left alone in a call: each waits for the others, who would trap after the communicator's deadline.
+	// No rank waits alone in a call: each waits for the others, who would trap after the communicator's deadline.
 	{how: "add", says: []string{"native start: check_failed: rank 1 starts natively: check graph decode-1: a replay on verification's data gives hash"}},
 	{how: "memory", says: []string{"native start: check_failed: rank 1 starts natively: check memory that stays unchanged"}},
 	{how: "level", says: []string{"native start: incompatible: ranks ", "or check different graphs"}},

@@ -14,7 +14,8 @@ import (
 	"medusa/artifacts"
 )
 
-// A rank fails at a stage of its restored start. Whatever it does, the engine has to start natively on all ranks, say why once, and leave nothing behind.
+// A rank fails at a stage of its restored start. In any case the engine has to start natively on all ranks, say why once, and leave no process or file
+// behind.
 
 // faultStages are the places in the engine, in its order; "" is while it makes a collective call.
 var faultStages = []string{"-early", "-identified", "-structure", "-connected", "-cache", "-weights", "-warmup", "-graphs", "", "-built", "-late"}
@@ -103,8 +104,8 @@ func (t *test) fail(f fault, name string) error {
 
 var nativeLine = regexp.MustCompile(`(?m)^medusa: native start: (.*)$`)
 
-// oneReason demands that all ranks say the same, be it that the rank at fault says it itself, or others of it. If the engine ended, the last line says
-// that as well, after what ranks had waited for.
+// oneReason demands that all ranks give the same reason: the rank at fault its own, and the others that of this rank. If the engine ended, the last line
+// says that as well, after the reasons that ranks gave.
 func oneReason(stderr string, rank int) error {
 	reasons := map[string]bool{}
 	lines := nativeLine.FindAllStringSubmatch(stderr, -1)

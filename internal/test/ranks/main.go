@@ -1,7 +1,7 @@
 // Command ranks shows that engines of several worker processes are restored with collective calls in their graphs.
 //
-// In: the files that make built. Out: a line for each case, and as the last one what was compared. Fails: with exit status 1 if outputs of a restored
-// start differ from the native ones, or if a control does not end as it has to, for its own reason.
+// In: the files that make built. Out: a line for each case, and last the numbers of compared graphs, calls and tokens. Fails: with exit status 1 if
+// outputs of a restored start differ from the native ones, or if a control does not end as it has to, for its own reason.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"medusa/graphir"
 )
 
-// What each rank of the engine captures.
+// The graphs and collective calls that each rank of the engine captures.
 const (
 	wantGraphs      = 3
 	wantCollectives = 2 * wantGraphs
@@ -31,7 +31,7 @@ const (
 // limit is how long a start may take: some controls wait for the communicator's deadline, and then start natively.
 const limit = 90 * time.Second
 
-// compared counts what the restored starts showed.
+// compared has the totals of all restored starts.
 type compared struct {
 	graphs, collectives, tokens, differences int
 	truth                                    truthCounts
@@ -99,8 +99,16 @@ func all(faults int, seed uint64) error {
 		}
 	}
 	verdict := "PASS"
-	if seen.differences != 0 || seen.tokens == 0 || seen.truth.calls != seen.collectives {
-		verdict, err = "FAIL", errors.New("tokens of restored starts differ from the native ones")
+	switch {
+	case seen.differences != 0:
+		err = errors.New("compare tokens: those of restored starts differ from the native ones")
+	case seen.tokens == 0:
+		err = errors.New("compare tokens: there are none")
+	case seen.truth.calls != seen.collectives:
+		err = fmt.Errorf("count collectives: the artifacts have %d, the device's truth has %d", seen.collectives, seen.truth.calls)
+	}
+	if err != nil {
+		verdict = "FAIL"
 	}
 	fmt.Printf("test-ranks: %s device=simulated ranks=2,4 graphs=%d collectives=%d nodes=%d edges=%d pointers=%d tokens=%d differences=%d\n",
 		verdict, seen.graphs, seen.collectives, seen.truth.nodes, seen.truth.edges, seen.truth.pointers, seen.tokens, seen.differences)
@@ -144,7 +152,7 @@ func (t *test) make() error {
 	return nil
 }
 
-// restore starts the engine from the artifact, and counts what is compared.
+// restore starts the engine from the artifact, and adds to the totals.
 func (t *test) restore(addresses string) error {
 	graphs, collectives, err := count(t.artifact, t.ranks)
 	if err != nil {
@@ -244,7 +252,7 @@ func (o outcome) compare(native outcome) (tokens, differences int) {
 	return tokens, differences
 }
 
-// start runs a command, with the engine of so many ranks, and sorts what it prints by rank.
+// start runs a command, with the engine of so many ranks, and sorts its output by rank.
 func (t *test) start(env []string, command ...string) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

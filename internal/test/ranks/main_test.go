@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// Two ranks restore, and the controls that concern what ranks agree on end as they have to. make test-ranks has the others.
+// Two ranks restore, and the controls about agreement of ranks end as they have to. make test-ranks has the others.
 func TestRanks(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "build/ranks")
 	t.Chdir(testenv.Root(t))

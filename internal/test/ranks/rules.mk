@@ -5,7 +5,7 @@ build/ranks: $(RANKS)/engine/engine.c runners/example/model.h build/lib/libmedus
 	$(CC) $(CFLAGS) $(EXAMPLE_FLAGS) -Irunners/example -o $@ $(RANKS)/engine/engine.c -Lbuild/lib -lmedusa -Lbuild/nccl -l:libnccl.so.2 -Lbuild/simulated -l:libcuda.so.1 -ldl \
 		-Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/nccl'
 
-# Graphs with collective calls, over 2 and 4 ranks, and what has to be noticed.
+# Graphs with collective calls, over 2 and 4 ranks, and mistakes that have to be noticed.
 .PHONY: test-ranks
 test-ranks: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks

@@ -8,8 +8,8 @@ import (
 	"medusa/graphir"
 )
 
-// What follows makes artifacts that no engine leaves. All ranks have the same mistake, so no rank waits for another in vain, and the communicator
-// has nothing to say.
+// These functions make artifacts that no engine leaves. All ranks have the same mistake, so no rank waits for another in vain, and the
+// communicator reports no error.
 
 // firstGraph changes a copy of the first graph's nodes on each rank.
 func firstGraph(change func(holes []*graphir.Node)) func(a *artifacts.Artifact) error {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// account is what the simulated GPU itself says of one worker (simgpu/README.md, Ground truth), at the places that the worker has named. Nothing
-// that Medusa recorded or derived is read here.
+// account is the simulated GPU's own account of one worker (simgpu/README.md, Ground truth), at the places that the worker has named. It has no data that
+// Medusa recorded or derived.
 type account struct {
 	graphs  map[string]*instance // by label
 	tensors map[string]uint64
@@ -165,15 +165,15 @@ type comparison struct {
 	counts           truthCounts
 }
 
-// truthCounts is what was compared.
+// truthCounts counts compared objects.
 type truthCounts struct{ nodes, pointers, edges, calls int }
 
 func (c *truthCounts) add(o truthCounts) {
 	c.nodes, c.pointers, c.edges, c.calls = c.nodes+o.nodes, c.pointers+o.pointers, c.edges+o.edges, c.calls+o.calls
 }
 
-// compareAccounts returns what it compared, or the first difference. A call of the communicator is, in a restored graph, a graph embedded in the place of the
-// native nodes; all else is equal node by node.
+// compareAccounts returns the numbers of compared objects, or the first difference. A call of the communicator is, in a restored graph, a graph embedded in
+// the place of the native nodes; all else is equal node by node.
 func compareAccounts(native, restored *account) (truthCounts, error) {
 	c := &comparison{native, restored, map[string]string{}, truthCounts{}}
 	if len(native.graphs) != len(restored.graphs) || len(native.graphs) == 0 {

@@ -36,7 +36,7 @@ instance-edge	9	1	1	2	0,0,0
 	restoredPlaces = "tensor tokens 0x2000\ngraph decode 0x88\n"
 )
 
-// What a restored rank has otherwise than natively is a difference, and nothing else is.
+// Each deviation of a restored rank from the native one is a difference. Other addresses are none.
 func TestAccounts(t *testing.T) {
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"the same":                {"", "", ""},

@@ -17,7 +17,7 @@ var suites = []string{"bookworm", "trixie", "sid", "experimental"}
 // wheels are the runtimes and libraries that are tried, as pip names them. Their code is called, never run on a device.
 var wheels = []string{"nvidia-cuda-runtime-cu12==12.4.127", "nvidia-cuda-runtime==13.0.96", "nvidia-cublas==13.1.0.3"}
 
-// fetcher puts packages of others into a folder. Nothing of them is installed.
+// fetcher puts packages of others into a folder. It does not install them.
 type fetcher struct {
 	dir    string
 	mirror string // of Debian; empty: the one that this machine's own packages come from

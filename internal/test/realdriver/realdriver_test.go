@@ -148,7 +148,7 @@ func TestEntryPointsOfTheSimulatedDriver(t *testing.T) {
 	}
 }
 
-// If nothing can be fetched, the error names the addresses that were tried.
+// If the packages cannot be fetched, the error names the addresses that were tried.
 func TestFetchNamesWhatWasTried(t *testing.T) {
 	f := &fetcher{dir: t.TempDir(), mirror: "file:///nonexistent/mirror"}
 	_, _, err := f.driver(t.Context(), "550")

@@ -52,8 +52,8 @@ func (free) FinishTime(int) float64       { return 0 }
 func (free) Traffic(int) schedule.Traffic { return schedule.Quiet }
 func (free) Utilization(int) float64      { return 0 }
 
-// Two models of 0.6 of the GPU, bob and carl, and one of 0.4 take turns. Whenever carl comes, ann is the one who was not used for longest, so
-// both ann and bob go: nobody is ever warm. If ann were kept, bob alone would go, and bob and carl would be cold as before.
+// Two models of 0.6 of the GPU, bob and carl, and one of 0.4 take turns. Whenever carl comes, ann is the one who was not used for longest, so both
+// ann and bob go: no model is ever warm. If ann were kept, bob alone would go, and bob and carl would be cold as before.
 var models = []dispatch.Model{
 	{Name: "ann", Memory: 0.4, Slots: 1, Start: 1, Wake: 1, Service: 1},
 	{Name: "bob", Memory: 0.6, Slots: 1, Start: 1, Wake: 1, Service: 1},
@@ -61,7 +61,7 @@ var models = []dispatch.Model{
 }
 
 // Ann returns models and requests: ann is asked every so many seconds, at least 30, and starts in 20; bob and carl follow, and start in 2. All are
-// cold each time. Keeping ann saves her 20 s of each request but the first, and nobody else a second.
+// cold each time. Keeping ann saves her 20 s of each request but the first. The others save no time.
 func Ann(every, seconds float64) ([]dispatch.Model, []Request) {
 	var list []Request
 	for at := 0.0; at <= seconds; at += every {

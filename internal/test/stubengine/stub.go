@@ -23,7 +23,7 @@ const (
 	Die     = "die"     // it ends before it answers
 	Break   = "break"   // it ends within a stream
 	Garbage = "garbage" // its answer is no HTTP
-	Hang    = "hang"    // it answers nothing any more, /health included
+	Hang    = "hang"    // it stops answering, /health included
 	Fail    = "fail"    // it answers with an error, and is well
 	Cut     = "cut"     // from here on it closes connections without an answer, and is not healthy
 )
@@ -40,7 +40,7 @@ type Stub struct {
 	Crash                 int                       // it ends at its request of this number; 0: never
 	Sicken                int                       // from its request of this number on, it answers with errors and is not healthy; 0: never
 	Drowsy                bool                      // it never wakes
-	Metrics               string                    // what it says at /metrics; "": it has none
+	Metrics               string                    // its text at /metrics; "": it has none
 	Observe               func(what string)         // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool                      // guarded by its engine's lock
 }

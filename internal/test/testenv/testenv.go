@@ -96,7 +96,7 @@ func runMake(root, target string) (string, error) {
 }
 
 // Simulated returns the environment of a child process whose libcuda.so.1 is the simulated GPU, with variables added or
-// replaced ("NAME=value"). Whatever the test's own environment says about Medusa, the simulator or preloading is gone.
+// replaced ("NAME=value"). The test's own variables of Medusa, the simulator and preloading are left out.
 func Simulated(t testing.TB, variables ...string) []string {
 	t.Helper()
 	Build(t, "lib")

@@ -1,8 +1,8 @@
 // Package testmem bounds the memory of functions that tests call.
 //
-// In: a function and the size of its input. Out: nothing. What can fail: the function allocates more than a reader of
-// foreign bytes may, 64 MiB and four times its input, which ends the test. All that is allocated counts, freed or not,
-// so nothing depends on when the garbage collector runs.
+// In: a function and the size of its input. Out: none. Fails: if the function allocates more than a reader of foreign
+// bytes may, 64 MiB and four times its input; that ends the test. All that is allocated counts, freed or not, so the
+// result does not depend on when the garbage collector runs.
 package testmem
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Bounded calls do, which reads input bytes. Nothing else may allocate much meanwhile.
+// Bounded calls do, which reads input bytes. Other goroutines must not allocate much meanwhile.
 func Bounded(t testing.TB, input int, do func()) {
 	t.Helper()
 	before := allocated()

@@ -2,8 +2,8 @@
 //
 //	tokens IN OUT MISTAKE LABEL
 //
-// In: an artifact, a kind of mistake, and how the label of a graph begins that the engine replays. Out: OUT, the same artifact with the mistake, and a
-// line that says what was changed. Fails: with status 1; with status 3 if the artifact has nothing of that kind.
+// In: an artifact, a kind of mistake, and how the label of a graph begins that the engine replays. Out: OUT, the same artifact with the mistake, and a line that
+// describes the change. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"medusa/graphir"
 )
 
-// mistakes are by name. Each changes what it is given, and says what it changed. "content:N" passes over N saved buffers.
+// mistakes has the mistakes by name. Each changes the Spec, and describes the change. "content:N" passes over N saved buffers.
 var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
 	"kernel":  skipKernel,
 	"pointer": shiftPointer,
@@ -26,7 +26,7 @@ var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
 	"key":     swapGraphs,
 }
 
-// errNothing: there is no place for the mistake.
+// errNothing means that the artifact has no place for the mistake.
 var errNothing = errors.New("the artifact has nothing of that kind")
 
 func main() {
@@ -75,8 +75,8 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 	return what, artifacts.Write(out, a)
 }
 
-// middle returns the index of the kernel node in the middle of those that the condition holds for, and that multiply with a matrix of weights. Others may
-// compute places in memory, or leave what is no number: a mistake there ends the engine before a token shows it.
+// middle returns the index of the middle one of the kernel nodes that the condition holds for, and that multiply with a matrix of weights. Others may compute
+// addresses, or write values that are no numbers: a mistake there ends the engine before a token shows it.
 func middle(s *graphir.Spec, g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
 	matrix := func(r graphir.Relocation) bool { return inMatrix(s, r.Pointer) }
 	var found []int
@@ -135,7 +135,7 @@ func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	return fmt.Sprintf("graph %s: node %d, kernel %s, byte %d: the pointer is %d bytes further", g.Label, at, s.Kernels[k.Kernel].Name, r.Offset, shift), nil
 }
 
-// size returns the bytes of what a pointer leads into, 0 if it is neither a tensor nor an allocation.
+// size returns the size of the object that a pointer leads into, 0 if it is neither a tensor nor an allocation.
 func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	switch p.Space {
 	case graphir.SpaceAlloc:
@@ -149,9 +149,9 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 // flipByte inverts a byte of the first buffer of flipByteOf.
 func flipByte(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, 0) }
 
-// flipByteOf inverts the first byte that is saved as it stands, of a saved buffer that kernels point to, those of the graph or of others of its kind, which steps
-// of fewer requests replay. The largest comes first: smaller ones may be scratch that kernels write before they read it. A byte that a graph itself clears or copies to
-// shows nothing.
+// flipByteOf inverts the first byte of a saved buffer that is saved as it stands. Kernels have pointers to the buffer: those of the graph, or those of other graphs of
+// its kind, which steps of fewer requests replay. The largest buffer comes first: smaller ones may be scratch that kernels write before they read it. A buffer does not
+// count if a graph itself clears the byte or copies to it, since the mistake would have no effect.
 func flipByteOf(s *graphir.Spec, graph, over int) (string, error) {
 	var found []*graphir.Content
 	for i := range s.Contents {
@@ -226,11 +226,11 @@ func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 	return fmt.Sprintf("graphs %s and %s have each other's label", a.Label, b.Label), nil
 }
 
-// kind returns what a label says before the batch: whether the graph is a whole step, or which piece of one.
+// kind returns the part of a label before the batch: whether the graph is a whole step, or which piece of one.
 func kind(label string) string {
 	kind, _, found := strings.Cut(label, " tokens=")
 	if !found {
-		return strings.TrimRight(kind, "0123456789") // of another engine, which has nothing else behind it
+		return strings.TrimRight(kind, "0123456789") // of another engine, whose labels end with the batch
 	}
 	return kind
 }

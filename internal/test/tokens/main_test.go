@@ -10,7 +10,7 @@ import (
 	"medusa/graphir"
 )
 
-// each runs every mistake on an artifact of two graphs, and hands the test what was there before and after.
+// each makes the mistake in an artifact of several graphs, and returns the Spec before and after.
 func each(t *testing.T, name string) (before, after *graphir.Spec) {
 	t.Helper()
 	spec := func() *graphir.Spec {
@@ -108,7 +108,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// What an artifact does not have is told from other failures.
+// If an artifact has no place for a mistake, the error is errNothing.
 func TestNothingOfThatKind(t *testing.T) {
 	for name, change := range mistakes {
 		empty := &graphir.Spec{Graphs: []graphir.Graph{{Label: "FULL tokens=8 x", Batch: 8}}}

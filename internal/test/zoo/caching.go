@@ -6,8 +6,8 @@ import (
 )
 
 // caching is a small allocator like PyTorch's: it cuts tensors from segments, takes the smallest free block that is large
-// enough, and breaks ties by address, which differs from run to run. That equal driver allocations do not make equal
-// places is its point.
+// enough, and breaks ties by address, which differs from run to run. So equal driver allocations do not make equal
+// places, which is its purpose.
 type caching struct {
 	free []freeBlock
 	high bool // ties go to the highest address

@@ -33,7 +33,7 @@ type zoo struct {
 	session        *restore.Session
 	stream, side   cuda.Stream
 	forked, joined cuda.Event
-	external       cuda.Event // ZOO_EVENTS=1: recorded by the graph fork as its last node, for whoever waits for it
+	external       cuda.Event // ZOO_EVENTS=1: recorded by the graph fork as its last node, for waiters outside of it
 	module         cuda.Module
 	lateModule     cuda.Module
 	args           *cuda.Args
@@ -45,9 +45,9 @@ type zoo struct {
 	cache                       cuda.DevicePtr
 	arena, table, magic, reused cuda.DevicePtr // graph-owned: allocated in the capture phase
 
-	// ZOO_ALLOCATOR: "" for an allocation a tensor; "caching" for all tensors from caching; "unnamed" for the same without
-	// a name for one of them; "freed" for a graph that uses a block its owner gave back; "followed" and "left" for one with such a
-	// block's address in a by-value struct, of a launch that reads there or reads nothing.
+	// ZOO_ALLOCATOR: "" for an allocation a tensor; "caching" for all tensors from caching; "unnamed" for the same without a name
+	// for one of them; "freed" for a graph that uses a block its owner gave back; "followed" and "left" for one with such a block's
+	// address in a by-value struct, of a launch that reads there or does not.
 	mode    string
 	caching caching
 	freed   cuda.DevicePtr
@@ -314,8 +314,8 @@ func (z *zoo) on(s cuda.Stream, f cuda.Function, args *cuda.Args) error {
 	return f.Launch(cuda.Dim3{elements / 128, 1, 1}, cuda.Dim3{128, 1, 1}, 0, s, args)
 }
 
-// serve replays both graphs several times on changing input and returns the hash of all outputs. Whatever fails is the
-// session's to judge: a restored graph may have cost the process its device.
+// serve replays both graphs several times on changing input and returns the hash of all outputs. The session judges every error: a
+// restored graph may have cost the process its device.
 func (z *zoo) serve() (string, error) {
 	out, err := z.replayAll()
 	if err != nil {

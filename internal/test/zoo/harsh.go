@@ -22,12 +22,12 @@ var harshPTX []byte
 // harsh are graphs that real engines have and that a check of memory alone takes for good ones. ZOO_HARSH chooses:
 //
 //	stale      two graphs read how many rows there are from one buffer, which the engine writes before each replay; most rows
-//	           of the larger one are not computed with what the smaller one left there
+//	           of the larger one are not computed with the number that the smaller one left there
 //	direct     the same, whose kernel writes the declared output itself
 //	stepped    the same, whose output has no rows that Medusa knows of, and the engine can make the step without a graph
 //	prepared   as stale, and the engine tells Medusa how to write the buffer
-//	temporary  the output depends on memory that nobody writes
-//	spread     all of the output depends on whether memory that nobody writes holds numbers
+//	temporary  the output depends on memory that is never written
+//	spread     all of the output depends on whether memory that is never written holds numbers
 //	nan        the output holds no numbers
 //	rare       three kernels add to the same elements in an order that rarely differs
 //	sum        the same elements, of which each replay adds some in another order
@@ -35,9 +35,9 @@ var harshPTX []byte
 //	flags      the same, and the inputs are flags that are always zero
 //	forgetful  the output is the same with any KV cache
 //	far        the output depends on a part of a large KV cache that a check does not look at, and that serving writes
-//	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
+//	drift      a kernel without effect has another weight as its parameter in a native start that checks
 //	misled     a kernel adds another weight to the output in a native start that checks: a pointer in a struct
-//	leftover   the same, of a kernel that does not follow the pointer, as bytes that nobody writes can be a pointer
+//	leftover   the same, of a kernel that does not follow the pointer, as bytes that are never written can be a pointer
 //	filled     a weight that captures fill, and that a restored start fills if it is checked
 //	renewed    the same as an input, which the engine fills before each replay
 //	told       the same, and only the run profile says that it is an input, when it has served
@@ -48,7 +48,7 @@ type harsh struct {
 	kind                                string
 	module                              cuda.Module
 	tiles, normalise, accumulate, await cuda.Function
-	word                                cuda.DevicePtr // the number of rows, or what await waits for
+	word                                cuda.DevicePtr // the number of rows, or the flag that await waits for
 	rows                                cuda.DevicePtr // the output
 	filled                              cuda.DevicePtr // by captures
 }
@@ -71,7 +71,7 @@ func (h *harsh) batches() []int64 {
 
 func (h *harsh) label(batch int64) string { return fmt.Sprintf("%s-%d", h.kind, batch) }
 
-// allocate makes what the engine has before the capture phase.
+// allocate makes the objects that the engine has before the capture phase.
 func (h *harsh) allocate() (err error) {
 	if h.kind = os.Getenv("ZOO_HARSH"); h.kind == "" {
 		return nil
@@ -125,7 +125,7 @@ func (h *harsh) name(role marks.Role) {
 	marks.Named(t)
 }
 
-// fill is what only captures do, and a restored start that is checked, so that it has what a native one has.
+// fill writes the tensor. Captures do that, and a restored start that is checked, so that it has the contents of a native one.
 func (h *harsh) fill() error {
 	if h.filled == 0 {
 		return nil
@@ -133,12 +133,12 @@ func (h *harsh) fill() error {
 	return h.write(h.filled)
 }
 
-// write puts numbers that are not zero where a tensor is.
+// write fills a tensor with numbers that are not zero.
 func (h *harsh) write(to cuda.DevicePtr) error {
 	return cuda.CopyToDevice(to, bytes.Repeat(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)), elements))
 }
 
-// renew is what the engine does before each replay, if it knows that the graphs read it.
+// renew writes the tensor before each replay, if the engine knows that the graphs read it.
 func (h *harsh) renew() error {
 	if h.kind != "renewed" && h.kind != "told" {
 		return nil
@@ -146,7 +146,7 @@ func (h *harsh) renew() error {
 	return h.fill()
 }
 
-// prepare writes what the graph of a batch expects.
+// prepare writes the value that the graph of a batch expects.
 func (h *harsh) prepare(batch int64) error {
 	value := uint32(batch)
 	if h.kind == "endless" {
@@ -155,7 +155,7 @@ func (h *harsh) prepare(batch int64) error {
 	return cuda.CopyToDevice(h.word, binary.LittleEndian.AppendUint32(nil, value))
 }
 
-// settle leaves what the smallest graph expects, in every start.
+// settle leaves the value that the smallest graph expects, in every start.
 func (h *harsh) settle() error {
 	batches := h.batches()
 	if len(batches) == 0 {
@@ -164,7 +164,7 @@ func (h *harsh) settle() error {
 	return h.prepare(batches[len(batches)-1])
 }
 
-// beforeReplay is what Medusa calls before it replays a graph. It needs memory for a while.
+// beforeReplay is called by Medusa before it replays a graph. It needs memory for a while.
 func (h *harsh) beforeReplay(label string) error {
 	scratch, err := cuda.MemAlloc(size)
 	if err != nil {
@@ -209,7 +209,7 @@ func (z *zoo) harshStep(label string) error {
 }
 
 func (z *zoo) harshBody(batch int64) error {
-	h, never := &z.harsh, z.arena+3*size // memory that nobody writes
+	h, never := &z.harsh, z.arena+3*size // memory that is never written
 	args := z.args.Reset
 	switch h.kind {
 	case "stale", "prepared":
@@ -304,12 +304,12 @@ func (z *zoo) drifting() cuda.DevicePtr {
 	return z.weights[0]
 }
 
-// serveHarsh replays each harsh graph as an engine does: with what the graph needs in place.
+// serveHarsh replays each harsh graph as an engine does: with the graph's inputs in place.
 func (z *zoo) serveHarsh() (string, error) {
 	sum, host := sha256.New(), make([]byte, size)
 	for _, batch := range z.harsh.batches() {
 		if z.harsh.kind == "temporary" || z.harsh.kind == "spread" || z.harsh.kind == "nan" || z.harsh.kind == "rare" || z.harsh.kind == "sum" {
-			continue // its results do not repeat, or mean nothing
+			continue // its results do not repeat, or have no meaning
 		}
 		if err := errors.Join(z.harsh.prepare(batch), z.harsh.renew()); err != nil {
 			return "", err

@@ -24,7 +24,7 @@ var lateImage = cuda.Process("zoo_late_image")
 //	unset    none
 //	written  a variable that the kernel multiplies by, and that the host sets
 //	warmed   the same, which warm-up multiplies by 1.5 once more each time that it runs
-//	unknown  the same, which nobody but kernels touches
+//	unknown  the same, which only kernels touch
 //	options  none, but an option of the load that changes code
 func (z *zoo) loadLate() error {
 	if z.late != 0 {
@@ -78,8 +78,8 @@ func setFactor(m cuda.Module, factor float32) error {
 	return cuda.CopyToDevice(at, binary.LittleEndian.AppendUint32(nil, math.Float32bits(factor)))
 }
 
-// warm is the warm-up's work on the late module's variable: the new contents depend on the old ones, so a native start finds out
-// whether somebody else has written there.
+// warm is the warm-up's work on the late module's variable. The new contents depend on the old ones, so a native start notices any
+// other write to it.
 func (z *zoo) warm() error {
 	if os.Getenv("ZOO_LATE") != "warmed" {
 		return nil

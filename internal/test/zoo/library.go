@@ -8,15 +8,15 @@ import (
 	"medusa/internal/cuda"
 )
 
-// library stands for a closed library, and for what else eager steps leave in an engine's memory. Steps run while triggers and warm-up do.
-// ZOO_LIBRARY chooses:
+// library stands for a closed library, and for other bytes that eager steps leave in an engine's memory. Steps run while triggers and
+// warm-up do. ZOO_LIBRARY chooses:
 //
 //	workspace  at its first product on a stream, the library takes a workspace from the framework's allocator and writes there: in a
 //	           restored start from the pool of a trigger, natively from a segment of the engine's
 //	returned   warm-up leaves bytes in a block that it gives back
 //	dropped    the engine gives back a block in the capture phase, with other bytes in it than it had before
 //	stray      the same, whose bytes stay, and a graph reads there
-//	traces     a triggering layer leaves something in a buffer of the engine's, and warm-up does not
+//	traces     a triggering layer leaves bytes in a buffer of the engine's, and warm-up does not
 type library struct {
 	kind       string
 	workspaces map[cuda.Stream]cuda.DevicePtr
@@ -24,7 +24,7 @@ type library struct {
 	triggered  bool           // a triggering layer runs
 }
 
-// allocateLibrary makes what the engine has before the capture phase.
+// allocateLibrary makes the objects that the engine has before the capture phase.
 func (z *zoo) allocateLibrary() (err error) {
 	l := &z.library
 	l.workspaces = map[cuda.Stream]cuda.DevicePtr{}

@@ -69,7 +69,7 @@ func run() error {
 		return err
 	}
 	err = json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out, Held: held})
-	if os.Getenv("ZOO_STAYS") == "1" { // as a server does, until somebody ends it
+	if os.Getenv("ZOO_STAYS") == "1" { // as a server does, until it is ended
 		select {}
 	}
 	return err

@@ -90,8 +90,8 @@ func (p *peer) give(memory ...cuda.DevicePtr) error {
 	return nil
 }
 
-// serve has the peer write the input, replays the graph fork, and returns what the peer then reads of the output. Other kinds return
-// what lies in the peer's memory.
+// serve has the peer write the input, replays the graph fork, and returns the output as the peer then reads it. Other kinds return
+// the contents of the peer's memory.
 func (p *peer) serve(z *zoo) ([]byte, error) {
 	host := make([]byte, size)
 	switch p.kind {
@@ -146,7 +146,7 @@ func beThePeer() error {
 	var theirs [2]cuda.DevicePtr
 	for i := range theirs {
 		if _, err := io.ReadFull(os.Stdin, h[:]); err != nil {
-			return nil // the engine ends, or wants nothing
+			return nil // the engine ends, or shares no memory
 		}
 		if theirs[i], err = h.Open(); err != nil {
 			return err

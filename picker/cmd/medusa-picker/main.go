@@ -70,7 +70,7 @@ func run(ctx context.Context, path string, from source, decisions string) (err e
 	defer stop()
 	followed := make(chan error, 1)
 	go func() {
-		defer stop() // a picker without endpoints to follow is of no use
+		defer stop() // a picker is useless if it cannot follow endpoints
 		followed <- from.follow(ctx, p)
 	}()
 	err = p.Serve(ctx, envoy, admin)

@@ -17,7 +17,7 @@ import (
 	"medusa/picker/settings"
 )
 
-// source is where endpoints come from: a file, or a pool of the cluster.
+// source is the source of endpoints: a file, or a pool of the cluster.
 type source struct{ file, pool string }
 
 // follow gives the endpoints to a picker, and then each change of them, until ctx ends.
@@ -28,10 +28,11 @@ func (s source) follow(ctx context.Context, p *server.Server) error {
 	return s.followFile(ctx, p)
 }
 
-// lookAgain is the time between two looks at the file of endpoints.
+// lookAgain is the time between two reads of the file of endpoints.
 const lookAgain = 500 * time.Millisecond
 
-// followFile reads the file again when it changes. A later file with a mistake changes nothing.
+// followFile reads the file again when it changes. If a later file has a mistake, the endpoints
+// stay as they are.
 func (s source) followFile(ctx context.Context, p *server.Server) error {
 	now, err := settings.Endpoints(s.file)
 	if err == nil {
@@ -83,7 +84,7 @@ func (s source) followPool(ctx context.Context, p *server.Server) error {
 	if err != nil {
 		return fmt.Errorf("watch pool %s: %w", s.pool, err)
 	}
-	identity, err := os.Hostname() // is the pod's name
+	identity, err := os.Hostname() // the pod's name
 	if err != nil {
 		return err
 	}

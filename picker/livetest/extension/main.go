@@ -1,7 +1,7 @@
 // Command extension is the endpoint picker of the Gateway API inference extension itself, assembled from its public packages, because its own command
 // wants a cluster. It picks any endpoint at random.
 //
-// In: the addresses of pods, and their port. Out: the extension's answers to Envoy, at a port. What can fail: a port that is taken.
+// In: the addresses of pods, and their port. Out: the extension's answers to Envoy, at a port. Fails: a port that is taken.
 package main
 
 import (
@@ -63,7 +63,7 @@ func serve(ctx context.Context, port int, pods []string, target int) error {
 	return s.AsRunnable(logr.Discard()).Start(ctx)
 }
 
-// endpoints have no metrics that anybody would collect.
+// endpoints have no metrics to collect.
 type endpoints struct{}
 
 func (endpoints) NewEndpoint(_ context.Context, m *dl.EndpointMetadata, _ datalayer.PoolInfo) dl.Endpoint {
@@ -72,7 +72,7 @@ func (endpoints) NewEndpoint(_ context.Context, m *dl.EndpointMetadata, _ datala
 
 func (endpoints) ReleaseEndpoint(dl.Endpoint) {}
 
-// idle says that no endpoint is ever full.
+// idle reports that no endpoint is ever full.
 type idle struct{}
 
 func (idle) TypedName() plugin.TypedName { return plugin.TypedName{Type: "idle", Name: "idle"} }

@@ -143,8 +143,8 @@ func (a *Artifact) clone() *Artifact {
 	return &c
 }
 
-// bytes puts the artifact together again. Sizes and digests in messages follow their subjects, unless a
-// mutator has made them say something else on purpose.
+// bytes puts the artifact together again. Sizes and digests in messages follow their subjects, unless a mutator has set
+// other values on purpose.
 func (a *Artifact) bytes() ([]byte, error) {
 	out := &container{version: a.container.version}
 	marshal := proto.MarshalOptions{Deterministic: true}
@@ -209,8 +209,8 @@ func bytesOf(graphs []*graphpb.Graph) [][]byte {
 	return out
 }
 
-// Mutant returns the bytes of a changed copy and the changes in words. Paths of bundled directories lead below outside and
-// nowhere else: a mutant may be restored as root.
+// Mutant returns the bytes of a changed copy and the changes in words. All paths of bundled directories lead below outside,
+// because a mutant may be restored as root.
 func (a *Artifact) Mutant(r *rand.Rand, outside string) (file []byte, what string, err error) {
 	c := a.clone()
 	var said []string

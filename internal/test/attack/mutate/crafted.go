@@ -10,8 +10,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Crafted is the recording of a graph with one launch, made so that a compiler could take an address in it for something else.
-// The meaning of its words is known, since they were made here.
+// Crafted is the recording of a graph with one launch, made so that a compiler could misread an address in it. The meaning of its
+// words is known, since they were made here.
 type Crafted struct {
 	Name  string
 	Sound bool // a driver could have made it: it is not to be refused
@@ -24,13 +24,13 @@ type Crafted struct {
 type Word struct {
 	Saved  bool   // in the saved buffer, else in the launch's parameters
 	Offset uint64 // from the first byte of the buffer or of the parameters
-	// Address says that the word is one, of this byte of this allocation.
+	// Address says that the word is an address: of byte Byte of allocation Alloc.
 	Address bool
 	Alloc   uint32
 	Byte    uint64
 }
 
-// nowhere is the byte of an address that leads to different ones in the two runs: no pointer is right.
+// nowhere is the Byte of an address that leads to different bytes in the two runs: no pointer is right.
 const nowhere = math.MaxUint64
 
 // Addresses of the recordings: the allocations of both runs lie in different regions, but for common, which lies in memory of both.

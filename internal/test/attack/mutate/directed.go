@@ -10,8 +10,8 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// directed are changes that several fields have to agree on, which single edits seldom hit. Each describes itself, or returns ""
-// if the artifact has nothing for it.
+// directed are changes of several fields that have to agree, which single edits seldom hit. Each describes itself, or returns ""
+// if the artifact has no place for it.
 var directed = []func(a *Artifact, r *rand.Rand, outside string) string{
 	bundle, hugeHost, contentElsewhere, contentIntoEngine, impossibleLaunch, sizes, pointers, childOfItself, overlap,
 }
@@ -42,7 +42,7 @@ func bundle(a *Artifact, r *rand.Rand, outside string) string {
 
 func (a *Artifact) any(r *rand.Rand) *rank { return &a.ranks[r.IntN(len(a.ranks))] }
 
-// hugeHost makes host buffers as long as no memory is.
+// hugeHost adds a host buffer that is larger than any memory.
 func hugeHost(a *Artifact, r *rand.Rand, _ string) string {
 	k := a.any(r)
 	n := []uint64{1<<63 - 1, 1 << 63, 1<<64 - 1, 1 << 47, 1 << 40}[r.IntN(5)]
@@ -98,7 +98,7 @@ func contentIntoEngine(a *Artifact, r *rand.Rand, _ string) string {
 	return fmt.Sprintf("content over the engine's allocation %d", to)
 }
 
-// impossibleLaunch gives a kernel node a grid that no driver takes, so that building fails late.
+// impossibleLaunch gives a kernel node blocks that no driver takes, so that building fails late.
 func impossibleLaunch(a *Artifact, r *rand.Rand, _ string) string {
 	k := a.any(r)
 	graphs := k.graphs

@@ -27,7 +27,7 @@ func golden(t testing.TB) (*mutate.Artifact, string) {
 	return a, path
 }
 
-// With nothing changed but a bundled directory the artifact reads as before: mutants are refused because of their change.
+// An artifact reads as before if only a bundled directory is added: so mutants are refused because of their change.
 func TestResealed(t *testing.T) {
 	a, path := golden(t)
 	want, err := artifacts.Read(path)

@@ -2,9 +2,10 @@
 //
 //	aim <name>: <measured> (goal <goal>) ok|short[, <absolute times>]
 //
-// In: benchmark output on standard input. Out: the same, then the aims. With -append FILE a section with machine, date, commit
-// and all figures goes to the end of that Markdown file, in place of those of the same day. What can fail: an aim without a measurement, which counts as short; the
-// exit code is 0 nevertheless, since a noisy machine must not break a build (instruction counts guard against regressions).
+// In: benchmark output on standard input. Out: the same, then the aims. With -append FILE a section with machine, date,
+// commit and all figures goes to the end of that Markdown file, in place of those of the same day. Fails: if the input or the
+// file cannot be read or written. An aim without a measurement counts as short. The exit code is 0 even if an aim is short,
+// since a noisy machine must not break a build (instruction counts guard against regressions).
 package main
 
 import (
@@ -85,7 +86,7 @@ func report(results []bench.Result) string {
 	return b.String()
 }
 
-// times are those whose ratio is build over floor.
+// times returns the times of which an over-floor ratio is made: build and floor.
 func (a aim) times(results []bench.Result) string {
 	build, ok := bench.Find(results, a.benchmark, "build-ns")
 	floor, and := bench.Find(results, a.benchmark, "floor-ns")
@@ -119,7 +120,7 @@ func section(now time.Time, command, commit string, machine map[string]string, r
 
 func heading(now time.Time) string { return "## " + now.Format(time.DateOnly) }
 
-// appendTo ends the file with an entry, whose first line is its heading. Of one day the last entry stays.
+// appendTo ends the file with an entry, whose first line is its heading. It removes earlier entries of the same day.
 func appendTo(path, entry string) error {
 	data, err := os.ReadFile(path)
 	if err == nil {

@@ -1,6 +1,6 @@
 // Command gpu reads the output of scripts/gpu-bench in a folder, and prints one line for each aim that needs a GPU.
 //
-// In: the folder. Out: the lines, with the device. What can fail: a file that is missing or has another form.
+// In: the folder. Out: the lines, with the device. Fails: if a file is missing or has another form.
 package main
 
 import (

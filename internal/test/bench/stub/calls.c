@@ -2,9 +2,9 @@
  * calls.c: the cost of the calls of an engine's start with a driver that returns at once. Run with and without the interposer,
  * the difference is the interposer's.
  *
- * In: nothing; or the name of a row; or that and how often to run it, for those who count instructions; or "list". Out: one line
- * a row with its name and the nanoseconds of processor time of one call; of "list" its name and the driver functions that it
- * calls. A row runs functions that share their hook's code, or that only work together (allocate and free).
+ * In: no argument, for all rows; or the name of a row; or the name and how often to run it, to count instructions; or "list".
+ * Out: one line a row with its name and the nanoseconds of processor time of one call; of "list" its name and the driver
+ * functions that it calls. A row runs functions that share their hook's code, or that only work together (allocate and free).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void large_memory(void)
 	cuMemFree_v2(p);
 }
 
-/* What any program has to call for such memory at an address of its own choice. */
+/* The calls that any program needs for such memory at an address of its own choice. */
 static void mapped_memory(void)
 {
 	static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -340,7 +340,7 @@ static const struct {
 static double now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* nothing here waits, and other processes must not count */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* no call here waits, and other processes must not count */
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -372,7 +372,7 @@ int main(int argc, char **argv)
 	cuInit(0);
 	cuDevicePrimaryCtxRetain(&ctx, 0);
 	cuCtxSetCurrent(ctx);
-	/* An engine's weights: the tables of the interposer have something in them. */
+	/* An engine's weights, so that the tables of the interposer are not empty. */
 	for (int i = 0; i < LIVE; i++)
 		cuMemAlloc_v2(&live[i], 1 << 20);
 	cuMemAlloc_v2(&owned, 4096); /* the page of further small ones */

@@ -140,7 +140,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* The functions that an engine calls most often besides. Memory is addresses alone. */
+/* The other functions that an engine calls most often. Memory is addresses alone. */
 CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
 			unsigned int shared, CUstream stream, void **params, void **extra)
 {
@@ -183,7 +183,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 	return CUDA_SUCCESS;
 }
 
-/* Whatever else the interposer asks for an answer. */
+/* Other functions whose answers the interposer needs. */
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
 	(void)dev;

@@ -1,5 +1,5 @@
-/* floor.c: the floor that building graphs is measured against (stub.h). It is preloaded behind the interposer, and meets the
- * driver that the process has. */
+/* floor.c: the floor that building graphs is measured against (stub.h). It is preloaded behind the interposer, and calls
+ * the driver that the process has. */
 #include "stub.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
  * stub.h: a libcuda.so.1 without a device, for measuring the cost of the code around the driver.
  *
- * Every function returns at once, or spins for the time that stub_costs gave it (Foundry's figures for an H100: 37 us to add
- * a kernel node, 0.4 us to set its parameters, 1 us a node to instantiate). It checks nothing and computes nothing: only time
- * and the number of calls mean anything. Nothing can fail.
+ * Every function returns at once, or spins for the time that stub_costs gave it (Foundry's figures for an H100: 37 us to add a
+ * kernel node, 0.4 us to set its parameters, 1 us a node to instantiate). It does not check or compute: only time and the number
+ * of calls have a meaning. Fails: never.
  *
  * floor_*, in a library of its own, works with any driver.
  */
@@ -33,7 +33,7 @@ struct floor_graph {
 	uint32_t nodes, shape;
 };
 
-/* Puts everything that the calls for these graphs pass into memory. Memsets go to memory, launches read nothing. */
+/* Makes all arguments of the calls for these graphs. Memset nodes write to memory; all parameters of launches are 0. */
 void *floor_prepare(const struct floor_graph *graphs, uint32_t count, CUdeviceptr memory);
 /* The cheapest known sequence of driver calls that makes them: a template per shape, parameters set for each further graph,
  * an instantiation for every graph. Returns 0, or the first CUresult that is not. */

@@ -22,7 +22,7 @@
 static void *driver;
 static __typeof__(&dlsym) libc_dlsym;
 
-/* The interposer's dlsym would answer with its hooks, which lead back here: the C library's own is asked, by its version. */
+/* The interposer's dlsym would answer with its hooks, which lead back here. So find the C library's own, by its version. */
 static void find_dlsym(void)
 {
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};

@@ -1,5 +1,5 @@
-// Command fullsize-engine fills a device as a large model does: weights in allocations beyond 4 GiB, a KV cache of one allocation,
-// and many graphs whose kernels write all over both. Nothing else of that memory is touched.
+// Command fullsize-engine fills a device as a large model does: weights in allocations beyond 4 GiB, a KV cache of one allocation, and many
+// graphs whose kernels write all over both. No other part of that memory is touched.
 //
 // In: the numbers of graphs and of nodes in each, and the environment that `medusa` sets. Out: one line with a hash of the
 // contents of memory after the graphs. Fails: with the driver's error.

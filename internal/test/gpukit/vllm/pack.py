@@ -3,8 +3,8 @@
     pack.py pack REQUIREMENTS OUT     downloads wheels, and leaves parts of one archive in OUT, with SHA256SUMS
     pack.py unpack PARTS SITE         on the other machine: lays the archive out as an installation would
 
-What comes with torch is left out, and so are packages and kernels that a start without a server, with attention in Triton, does not import. No file is
-changed. One is added, since vLLM's package of FlashAttention wants one of two modules of kernels to be there when it is imported.
+Packages that come with torch are left out, and so are packages and kernels that a start without a server, with attention in Triton, does not import.
+No file is changed. One is added, since vLLM's package of FlashAttention wants one of two modules of kernels to be there when it is imported.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-// Command run is `make test-many-graphs`: it measures what `medusa materialize` takes for 1,514 graphs beyond the native starts that it makes.
+// Command run is `make test-many-graphs`: it measures the time that `medusa materialize` takes for 1,514 graphs beyond the native starts that
+// it makes.
 //
 // In: the folder that make built, and a limit. Out: one line with times of the clock and of the processor. Fails: if a process does, or if all
-// runs take more processor time than five native starts and the limit. The clock also counts what else the machine does.
+// runs take more processor time than five native starts and the limit. The clock also counts other work of the machine.
 package main
 
 import (

@@ -95,7 +95,8 @@ func (p *program) make(i int, b *programs.Buffer) error {
 		host, err = cuda.MemHostAlloc(b.Size, cuda.MemHostAllocMapped)
 	case programs.Registered:
 		var data []byte
-		// With room behind it: if two registrations touch, nothing tells the end of one from the start of the other.
+		// With room behind it: if two registrations touch, the end of one cannot be told from the start of the
+		// other.
 		if data, err = p.e.room.bytes(int(b.Size) + 4096); err == nil {
 			host = cuda.HostPtr(addr(data))
 			err = host.Register(b.Size, cuda.MemHostRegisterMapped)
@@ -166,7 +167,7 @@ func words(seed uint64, buffer, round int) []byte {
 	return out
 }
 
-// initialise gives every buffer of one phase that holds something a defined content.
+// initialise gives every buffer of one phase that has contents a defined content.
 func (p *program) initialise(capture bool) error {
 	for i := range p.plan.Buffers {
 		b := &p.plan.Buffers[i]

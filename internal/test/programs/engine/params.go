@@ -140,7 +140,7 @@ func (p *program) lists(op *programs.Op) (params, extra uint64, err error) {
 	return addr(list), 0, nil
 }
 
-// attributesOf are the attributes of a launch. What lies in the union beside one of them is another thing in each process.
+// attributesOf are the attributes of a launch. The unused bytes of the union are random, so they differ from process to process.
 func (p *program) attributesOf(op *programs.Op) []cuda.LaunchAttribute {
 	var out []cuda.LaunchAttribute
 	for _, a := range op.Attrs {

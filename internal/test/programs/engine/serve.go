@@ -75,7 +75,7 @@ func (p *program) nameWindow(text []byte) []byte {
 	return []byte("window=capture phase")
 }
 
-// describe adds facts that no output shows: edge data, node attributes. A device that does not tell adds nothing.
+// describe adds facts that no output shows: edge data, node attributes. Devices without this function add no facts.
 func (p *program) describe(sum *account, gi int) {
 	if !describe.Present() {
 		return

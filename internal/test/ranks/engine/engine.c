@@ -97,7 +97,7 @@ static void stage(const char *when)
 		exit(1);
 }
 
-/* Where the account of the device has to look. */
+/* The addresses of tensors and graphs, for the account of the device. */
 static void write_places(void)
 {
 	char name[4096];
