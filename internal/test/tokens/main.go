@@ -1,8 +1,8 @@
 // Command tokens makes one mistake in an artifact, which a restored engine then has to show in its tokens (make test-tokens).
 //
-//	tokens IN OUT MISTAKE LABEL
+//	tokens IN OUT MISTAKE WORDS
 //
-// In: an artifact, a kind of mistake, and how the label of a graph begins that the engine replays. Out: OUT, the same artifact with the mistake, and a line that
+// In: an artifact, a kind of mistake, and words of the label of a graph that the engine replays. Out: OUT, the same artifact with the mistake, and a line that
 // describes the change. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
 package main
 
@@ -31,7 +31,7 @@ var errNothing = errors.New("the artifact has nothing of that kind")
 
 func main() {
 	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key LABEL")
+		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key WORDS")
 		os.Exit(2)
 	}
 	what, err := spoil(os.Args[1], os.Args[2], os.Args[3], os.Args[4])
@@ -45,7 +45,7 @@ func main() {
 	fmt.Println(what)
 }
 
-func spoil(in, out, mistake, label string) (what string, err error) {
+func spoil(in, out, mistake, words string) (what string, err error) {
 	file, err := artifacts.Open(in)
 	if err != nil {
 		return "", err
@@ -60,19 +60,26 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 			return "", err
 		}
 	}
-	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return strings.HasPrefix(g.Label, label) })
+	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return has(g.Label, words) })
 	mistake, number, _ := strings.Cut(mistake, ":")
 	change, ok := mistakes[mistake]
 	if over, err := strconv.Atoi(number); err == nil && mistake == "content" {
 		change = func(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, over) }
 	}
 	if graph < 0 || !ok {
-		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, label)
+		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, words)
 	}
 	if what, err = change(a.Spec, graph); err != nil {
 		return "", fmt.Errorf("change %s: %w", in, err)
 	}
 	return what, artifacts.Write(out, a)
+}
+
+// has reports whether a label begins with the first of the words and has all of them. Releases of vLLM add fields to labels.
+func has(label, words string) bool {
+	fields, wanted := strings.Fields(label), strings.Fields(words)
+	missing := func(word string) bool { return !slices.Contains(fields, word) }
+	return len(fields) > 0 && len(wanted) > 0 && fields[0] == wanted[0] && !slices.ContainsFunc(wanted, missing)
 }
 
 // middle returns the index of the middle one of the kernel nodes that the condition holds for, and that multiply with a matrix of weights. Others may compute

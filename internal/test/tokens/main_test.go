@@ -117,3 +117,24 @@ func TestNothingOfThatKind(t *testing.T) {
 		}
 	}
 }
+
+func TestWordsOfALabel(t *testing.T) {
+	for _, tt := range []struct {
+		label, words string
+		want         bool
+	}{
+		{"FULL tokens=8 requests=8 uniform=1 query=None loras=3 parts=1", "FULL tokens=8 loras=3", true},
+		{"FULL tokens=8 requests=8 uniform=1 loras=0", "FULL tokens=8 loras=3", false},
+		{"FULL tokens=16 requests=8", "FULL tokens=1", false},
+		{"draft decode FULL tokens=8 requests=8", "FULL tokens=8", false},
+		{"draft decode FULL tokens=8 requests=8", "draft decode FULL tokens=8", true},
+		{"PIECE 8 tokens=1 requests=None", "PIECE 1 tokens=8", false},
+		{"decode-16", "decode-16", true},
+		{"decode-16", "", false},
+		{"", "decode-16", false},
+	} {
+		if has(tt.label, tt.words) != tt.want {
+			t.Errorf("label %q, words %q: not %v", tt.label, tt.words, tt.want)
+		}
+	}
+}

@@ -67,12 +67,12 @@ class Case:
         self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
-        self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
+        self.graph = "PIECE 1 tokens=8" if self.graphs == "PIECEWISE" else "FULL tokens=8"
         # N-grams do not always propose all drafts, and eight requests hardly ever at the same time.
         other = {
-            extras.NGRAM: f"FULL tokens={1 + extras.DRAFTS} ",
-            extras.EAGLE: "draft decode FULL tokens=8 ",
-            extras.LORA: f"FULL tokens=8 requests=8 uniform={1 if self.runner == 'V2' else True} loras={1 + len(extras.ADAPTERS)}",
+            extras.NGRAM: f"FULL tokens={1 + extras.DRAFTS}",
+            extras.EAGLE: "draft decode FULL tokens=8",
+            extras.LORA: f"FULL tokens=8 loras={1 + len(extras.ADAPTERS)}",
         }
         self.graph = other.get(self.feature, self.graph)
         os.makedirs(self.path("elsewhere") if self.bundles else self.folder, exist_ok=True)
