@@ -167,7 +167,8 @@ class Case:
         with open(self.path(step + ".output"), encoding="utf-8") as f:
             if DROPPED in f.read():
                 self.fail(f"{step}: {DROPPED}")
-        return started | {"tokens": started["tokens"] + started.get("drafts", [])}
+        drafts = started.get("drafts")
+        return started | {"tokens": started["tokens"] + drafts} if drafts else started
 
     def restore(self, *args, **more):
         return self.begun(*args, **more)["tokens"]
