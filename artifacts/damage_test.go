@@ -218,7 +218,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A small file must not take much memory, whatever section it uses for that.
+// A small file must not take much memory, in any of its sections.
 func TestReadBoundsMemory(t *testing.T) {
 	manifest, graph, buffers, blob := parts(t)
 	zeros := make([]byte, maxCompressed-1<<20)

@@ -7,7 +7,7 @@ import (
 	"medusa/artifacts"
 )
 
-// What an artifact is valid for, and what it holds.
+// An artifact's GPU, and the sizes of its tables.
 func ExampleRead() {
 	a, err := artifacts.Read("testdata/v2.medusa")
 	if err != nil {

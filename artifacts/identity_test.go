@@ -102,7 +102,8 @@ func TestRelaxed(t *testing.T) {
 	}
 }
 
-// Only a driver of the same major version can be let pass by a check, and only if nothing else differs.
+// Only a driver of the same major version can be let pass by a check, and only if all other factors are
+// equal.
 func TestOnlyDriver(t *testing.T) {
 	want := Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "12040"}, {KeyHostKernel, "6.1"}}
 	for _, row := range []struct {

@@ -157,7 +157,8 @@ func TestPartsThatDoNotMatch(t *testing.T) {
 	}
 }
 
-// shaped is an artifact of a large engine's graphs, of so many ranks of equal shape. Each has its own identity, and its own digests of what its graphs wrote.
+// shaped is an artifact of a large engine's graphs, of so many ranks of equal shape. Each has its own identity, and its own digests of
+// the memory that its graphs wrote.
 func shaped(graphs, layers, ranks int) *Artifact {
 	parts := make([]*Artifact, ranks)
 	for r := range parts {
@@ -172,7 +173,7 @@ func shaped(graphs, layers, ranks int) *Artifact {
 	return parts[0]
 }
 
-// What is equal in ranks of equal shape is in the file once: eight ranks of a 28-layer model take at most 1.5 times what one takes.
+// Ranks of equal shape share equal sections: eight ranks of a 28-layer model take at most 1.5 times the bytes of one.
 func TestRanksShareSections(t *testing.T) {
 	for _, graphs := range []int{3, 35} {
 		one, err := encodeAll(shaped(graphs, 28, 1))
@@ -200,7 +201,7 @@ func TestRanksShareSections(t *testing.T) {
 	}
 }
 
-// A section that stands for an earlier one says the same of it, is of a kind that ranks share, and counts as often as it may be read.
+// A section that repeats an earlier one has the same entry, is of a kind that ranks share, and counts as often as it may be read.
 func TestRepeatedSections(t *testing.T) {
 	manifest, graph, buffers, blob := parts(t)
 	pack := func(version int, change func(e []entry)) error {
@@ -236,7 +237,7 @@ func TestRepeatedSections(t *testing.T) {
 	}
 }
 
-// Sections that are stored plainly and stand for each other are bounded as compressed ones are: a reader may decode each of them.
+// Repeated sections that are stored uncompressed are bounded like compressed ones: a reader may decode each of them.
 func TestPlainRepeatedSections(t *testing.T) {
 	manifest, _, buffers, _ := parts(t)
 	graph := make([]byte, maxCompressed/4)

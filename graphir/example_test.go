@@ -8,7 +8,7 @@ import (
 	"medusa/graphir"
 )
 
-// What the graphs of an artifact launch.
+// The graphs of an artifact.
 func ExampleDecode() {
 	data, err := os.ReadFile("testdata/v1.graph")
 	if err != nil {

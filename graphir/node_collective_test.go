@@ -51,7 +51,7 @@ func TestGoldenCollectives(t *testing.T) {
 	}
 }
 
-// What no compiler writes is refused with a typed error, and also if only a file says it.
+// Calls that no compiler writes are refused with a typed error, and also if only a file has them.
 func TestWrongCollectives(t *testing.T) {
 	call := func(s *graphir.Spec) *graphir.CollectiveNode { return s.Graphs[0].Nodes[3].Collective() }
 	again := func(s *graphir.Spec, f func(c *graphir.Collective)) {

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Numbers of every length are read as the format says, whatever follows them, and so are those that are longer than they need to be.
+// Numbers of every length are read as the format says, with any bytes after them, and so are those that
+// are longer than they need to be.
 func TestVarint(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {

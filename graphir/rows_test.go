@@ -206,7 +206,8 @@ func TestGraphTooLarge(t *testing.T) {
 	}
 }
 
-// The encoder begins a group where it has less than a graph may take: the first graph may be larger than that.
+// The encoder begins the next group at a size below that of the largest allowed graph. So the first graph of a
+// group may be larger than that size.
 func TestFirstGraphLargerThanAGroup(t *testing.T) {
 	for _, small := range []int{0, 1, 3} {
 		s := second()

@@ -173,8 +173,8 @@ func replaying(b *testing.B) (relocated, exact []string) {
 	return relocated, append(slices.Clip(relocated), "MEDUSA_EXACT=0x120060000000:0x40000000000")
 }
 
-// BenchmarkReplayCall measures what a driver call costs more under the interposer in replay mode, with relocated and with exact
-// addresses: the worst row of the program of calls, and the calls of a start together.
+// BenchmarkReplayCall measures the extra cost of a driver call under the interposer in replay mode, with relocated and with
+// exact addresses: the worst row of the program of calls, and the calls of a start together.
 func BenchmarkReplayCall(b *testing.B) {
 	testenv.Build(b, "lib", "bin", "build/stub/calls")
 	rows := rowsOf(b)

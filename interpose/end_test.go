@@ -82,7 +82,7 @@ func TestEndAtIdentity(t *testing.T) {
 	}
 }
 
-// A forked child does not change the parent's trace, whatever it calls.
+// No call of a forked child changes the parent's trace.
 func TestForkedChildIsNotRecorded(t *testing.T) {
 	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "fork")
 	if n := len(of[*trace.Alloc](recs)); n != 2 {

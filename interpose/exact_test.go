@@ -71,7 +71,7 @@ func compareAnswers(t *testing.T, got exactRun, want map[string]uint64) {
 	}
 }
 
-// Equal sequences give equal addresses in every process, recorded or not, whatever trigger scopes allocate in between.
+// Equal sequences give equal addresses in every process, recorded or not. Allocations of trigger scopes in between do not count.
 func TestExactAddressesRepeat(t *testing.T) {
 	base := DefaultRegion.Base
 	want := with(map[string]uint64{"state": 1, "base": base, "reason": 0, "placed": 0, "taken": 2, "outside": 801, "placed-again": 0,

@@ -172,7 +172,7 @@ func TestHiddenModuleAndLibrary(t *testing.T) {
 	}
 }
 
-// says selects what nodes report about their kernels: a driver may name the launched kernel, the context's function, or both.
+// says selects how nodes report their kernels: a driver may name the launched kernel, the context's function, or both.
 func hiddenModuleAndLibrary(t *testing.T, says string, args ...string) {
 	t.Helper()
 	recs, r := record(t, Config{ExtraEnv: []string{"SIMGPU_NODE_KERNELS=" + says}}, 0, simulated(t), append([]string{build(t, "build/test/hidden")}, args...)...)

@@ -41,7 +41,7 @@ func shapeOf(t *testing.T, recs []trace.Record, memory map[string]uint64) (nodes
 	return slices.Sorted(maps.Values(names)), edges
 }
 
-// All nodes that a call adds are one node of the recording, with the call's edges to the nodes around it, in whatever order the driver lists them.
+// All nodes that a call adds are one node of the recording, with the call's edges to the nodes around it. The driver may list them in any order.
 func TestCallsAreHoles(t *testing.T) {
 	for _, order := range []string{"created", "reversed", "shuffled"} {
 		t.Run(order, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// A region has room for all memory of its device, also with gaps, and for a framework's reservations. Memory that is never
-// touched costs nothing on the simulated GPU.
+// A region has room for all memory of its device, also with gaps, and for a framework's reservations. The simulated GPU
+// needs no memory of the host for memory that is never touched.
 func TestRegionHoldsTheWholeDevice(t *testing.T) {
 	for _, gib := range []uint64{24, 80, 141, 288} {
 		for _, seed := range []uint64{0, 7} {

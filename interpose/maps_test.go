@@ -324,7 +324,7 @@ func TestProgramsRunWithoutMedusa(t *testing.T) {
 	}
 }
 
-// Whatever threads do at once, the trace has one order in which every address has one owner at a time.
+// Threads allocate and free at once, and the trace has one order in which every address has one owner at a time.
 func TestThreadsAreOrdered(t *testing.T) {
 	for _, region := range []Region{{}, DefaultRegion} {
 		threadsAreOrdered(t, Config{Exact: region})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// announced is output that tells when the first of it comes.
+// announced is output that calls first after each write.
 type announced struct {
 	text  bytes.Buffer
 	first func()
@@ -23,7 +23,7 @@ func (p *announced) Write(data []byte) (int, error) {
 	return p.text.Write(data)
 }
 
-// leaves is a command that leaves a process in a session of its own behind, prints its ID and does what follows.
+// leaves is a command that leaves a process in a session of its own behind, prints its ID and then runs `then`.
 func leaves(ctx context.Context, before, then string) (*exec.Cmd, *announced) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", before+"; setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $!; "+then)
 	out := &announced{first: func() {}}
@@ -41,7 +41,7 @@ func alive(t *testing.T, out *announced) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// With End, what a command leaves behind ends with it. Otherwise it may live on.
+// With End, processes that a command leaves behind end with it. Otherwise they may live on.
 func TestEndKillsTheRest(t *testing.T) {
 	cmd, out := leaves(t.Context(), ":", "exit 3")
 	var exit *exec.ExitError

@@ -27,7 +27,7 @@ func TestCompareDigests(t *testing.T) {
 			{Alloc: 3, Offset: 8, Size: two, Class: class, Stride: 1, First: first, Second: second},
 		}}}}
 	}
-	// whole has hashes of memory at ready and of weights after the last replay, and a graph that left nothing to complain of.
+	// whole has hashes of memory at ready and of weights after the last replay, and a graph without differences.
 	whole := func(ready, end string) *digest.Digest {
 		d := one(digest.KV, hashes("a", "b"), nil)
 		other := func(class digest.Class, chunk string) []digest.Range {

@@ -39,7 +39,7 @@ func TestCaches(t *testing.T) {
 	for _, l := range layers {
 		paths[l.Name] = l.Path
 	}
-	// Nothing was compiled by FlashInfer.
+	// FlashInfer compiled no kernel.
 	if len(paths) != 3 || paths["vllm"] != mine || paths["inductor"] != scratch+"/inductor" || paths["other"] != mine {
 		t.Errorf("layers %v", paths)
 	}

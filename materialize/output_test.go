@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The first line that reads like an error is found. An exception counts more than a line with the word, and warnings count nothing.
+// The first line that reads like an error is found. An exception counts more than a line with the word, and warnings do not count.
 func TestFirstError(t *testing.T) {
 	for _, row := range []struct {
 		name, text, first string

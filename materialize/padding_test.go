@@ -31,7 +31,7 @@ func TestPaddingThatMattersIsFound(t *testing.T) {
 		var word *compile.WordError
 		switch {
 		case matters == 5:
-			// The last that is verified is what the artifact has.
+			// The bytes that are verified last are the artifact's.
 			if err != nil || v == nil || len(patterns) != 2 || bytes.Equal(patterns[0], patterns[1]) || !bytes.Equal(patterns[1], make([]byte, 40)) {
 				t.Errorf("padding that does not matter: %v after %d patterns", err, len(patterns))
 			}

@@ -9,7 +9,7 @@ import (
 	"medusa/status"
 )
 
-// A start from the artifact that restored nothing proves nothing, and the message has its reason.
+// Verification fails if the start from the artifact was native, and the message has the reason.
 func TestVerifyingStartHasToRestore(t *testing.T) {
 	native := &checked{digest: &digest.Digest{}}
 	for want, st := range map[string]*status.Status{

@@ -39,7 +39,7 @@ func TestRanksAgree(t *testing.T) {
 		if err := errors.Join(reachAll(all, s, same)...); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
-		// A rank that lost patience meanwhile would decide otherwise.
+		// A rank that timed out meanwhile would decide otherwise.
 		if decided, _ := all[0].decision(s); !decided {
 			t.Errorf("%s: the ranks went on without a decision", s)
 		}
@@ -67,7 +67,7 @@ func TestOneRankFallsAllFall(t *testing.T) {
 	}
 }
 
-// A rank that does not come ends in one decision for all, however close the others' patience is to its arrival.
+// A rank that does not come leads to one decision for all, even if it arrives just when the others time out.
 func TestLateRank(t *testing.T) {
 	for i := range 40 {
 		all := ranksOf(t.TempDir(), 3, 5*time.Millisecond)
@@ -110,7 +110,7 @@ func TestRankThatWasHereBefore(t *testing.T) {
 	}
 }
 
-// If nothing can be written, nobody goes on.
+// If the ranks cannot write, no rank goes on.
 func TestNowhereToMeet(t *testing.T) {
 	for _, err := range reachAll(ranksOf(t.TempDir()+"/absent", 2, time.Minute), stageStart, same) {
 		if err == nil {

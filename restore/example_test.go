@@ -9,7 +9,7 @@ import (
 )
 
 // The order in which an engine in Go talks to its session. docs/engines.md explains each step; the marks go to the interposer,
-// as runners/reference/marks does. Without medusa the session does nothing, and the engine captures.
+// as runners/reference/marks does. Without medusa the session has no effect, and the engine captures.
 func Example() {
 	session, err := restore.FromEnv(restore.Hooks{})
 	if err != nil {
@@ -18,7 +18,7 @@ func Example() {
 	defer session.Close()
 	fmt.Println("run:", session.Run())
 
-	// The context is current here, and nothing is allocated.
+	// The context is current here, before any allocation.
 	if err := session.Identify(artifacts.Identity{{Key: artifacts.KeyEngineName, Value: "mine"}}); err != nil {
 		log.Print(err) // a native start
 	}

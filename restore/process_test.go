@@ -173,15 +173,15 @@ func newer(b []byte) []byte {
 	return b
 }
 
-// Everything that can go wrong before the first restored launch ends in a native start that says why, serves correctly
-// and leaves nothing of the restore behind.
+// Every failure before the first restored launch ends in a native start that says why, serves correctly and leaves
+// no memory of the restore behind.
 func TestFallback(t *testing.T) {
 	native := start{}.run(t)
 	if native.exit != 0 {
 		t.Fatalf("native start: exit %d", native.exit)
 	}
 	if native.leaks == "" {
-		// Without cgo, Go's own entry point leaves destructors unregistered: nobody counts then.
+		// Without cgo, Go's own entry point leaves destructors unregistered, so leaks are not counted.
 		t.Log("leaks are not counted in this build")
 	}
 	for name, row := range map[string]struct {
@@ -237,7 +237,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// After a sticky error nothing can be done in the same process.
+// After a sticky error the process can do no further work.
 func TestStickyError(t *testing.T) {
 	for name, s := range map[string]start{
 		"restored graph": {change: func(s *graphir.Spec) {
@@ -255,8 +255,8 @@ func TestStickyError(t *testing.T) {
 	}
 }
 
-// The engine creates its context while the artifact is being read: of a named pipe nobody can open the one end before the
-// engine, which has its context then, opens the other.
+// The engine creates its context while the artifact is being read. The artifact is a named pipe, which can be opened for
+// reading only when the engine opens the other end. By then the engine has its context.
 func TestArtifactIsReadMeanwhile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -271,7 +271,7 @@ func TestArtifactIsReadMeanwhile(t *testing.T) {
 	}
 }
 
-// Without Medusa an engine that is asked for its status still tells its phases, and nothing else.
+// Without Medusa, an engine that is asked for its status tells only its phases.
 func TestAbsentMedusa(t *testing.T) {
 	o := start{}.run(t)
 	if o.exit != 0 || !strings.Contains(o.stdout, "served: correct") || o.stderr != "" ||

@@ -28,15 +28,15 @@ func keeps(s *graphir.Spec) {
 	s.Sequence = slices.DeleteFunc(s.Sequence, func(step graphir.Step) bool { return step.Free })
 }
 
-// A graph is used after a sleep if everything is as before, and by nobody else. The engine says what it does while its graphs are asleep.
+// A graph is used after a sleep only if everything is as before. The keys name the engine's acts while its graphs are asleep.
 func TestSleep(t *testing.T) {
 	for how, want := range map[string]string{
 		"nothing":     "usable",
 		"unmaps":      "usable",
 		"frees":       "usable",                            // memory that no graph refers to
-		"moves":       "usable",                            // somebody has the graphs' place
+		"moves":       "usable",                            // other memory has the graphs' place
 		"takes":       "wake graphs: allocate graph-owned", // all of the memory
-		"changes":     "check memory that stays unchanged", // what graphs keep
+		"changes":     "check memory that stays unchanged", // contents that graphs keep
 		"disturbs":    "check graph decode-16",             // memory of the engine that a graph reads
 		"gives":       "the engine has freed memory",       // addresses that were asleep
 		"unannounced": "the engine has freed memory",       // an unmap that the session was not told of
@@ -92,7 +92,7 @@ func (e *engine) freeKV() error {
 	return errors.Join(e.kv.Unmap(mappedKVBytes), e.kv.AddressFree(mappedKVBytes))
 }
 
-// rest puts the graphs asleep, and serves again if they may be used then. The first of three times is the one in which something happens.
+// rest puts the graphs asleep three times, and serves after each sleep. It stops early if a sleep leaves the graphs unusable.
 func (e *engine) rest() error {
 	if !e.deviates("sleeps") {
 		return nil

@@ -101,7 +101,7 @@ func TestCompiledIsFound(t *testing.T) {
 	}
 }
 
-// Compiled code is not taken from a folder that somebody else may have made.
+// Compiled code is not taken from a folder that another user may have made.
 func TestLinkNeedsOwnFolder(t *testing.T) {
 	to := t.TempDir()
 	for name, make := range map[string]func(dir string) error{
@@ -130,7 +130,7 @@ func TestLinkNeedsOwnFolder(t *testing.T) {
 	}
 }
 
-// A cache that cannot be written costs the start the compiled files, and nothing else.
+// If the cache cannot be written, the start lacks only the compiled files.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	path := cached(t, "triton")
 	file := filepath.Join(t.TempDir(), "file")

@@ -114,8 +114,7 @@ func probe(t *testing.T, c Choice) (o Options, out *strings.Builder) {
 	return o, out
 }
 
-// Whatever keeps an artifact from being used, the engine is told nothing of it, even if this process was; the status has
-// the reason.
+// If an artifact cannot be used, the engine gets no variable about it, even if this process has some; the status has the reason.
 func TestRefusedIsNative(t *testing.T) {
 	for name, row := range map[string]struct {
 		choice func(t *testing.T) Choice
@@ -203,7 +202,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// A name that looks like a file is one, whatever files there are.
+// A name that looks like a file is one, even if no such file exists.
 func TestIsPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"llama", "r", "sha256:00"} {

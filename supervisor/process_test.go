@@ -166,7 +166,7 @@ func TestRecordedPathsAreNotWritten(t *testing.T) {
 	}
 }
 
-// Nothing is placed for an engine that is not there, for another GPU, or beyond the limit of the cache.
+// No directory is placed for an engine that does not exist, for another GPU, or beyond the limit of the cache.
 func TestNothingIsPlaced(t *testing.T) {
 	r := newRestored(t)
 	place := filepath.Join(t.TempDir(), "mine")
@@ -207,7 +207,7 @@ func TestNothingIsPlaced(t *testing.T) {
 	}
 }
 
-// A folder in which others can write is not believed, whatever a note in it says, and none of the cache is used.
+// A note in a folder that others can write to is not trusted, and a folder of the cache that others can write to is not used.
 func TestPlantedNote(t *testing.T) {
 	r := newRestored(t)
 	place := t.TempDir()
@@ -258,7 +258,7 @@ func engineOf(t *testing.T) []string {
 		"--batches", "1:2", "-o", "json"}
 }
 
-// A restored start is not taken for a native one on a full disk; with --strict it does not begin to serve there.
+// A restored start does not count as a native one on a full disk; with --strict it does not begin to serve there.
 func TestFullDisk(t *testing.T) {
 	r := newRestored(t)
 	path := filepath.Join(t.TempDir(), "x.medusa")
@@ -287,7 +287,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s, strict: exit code %d, printed %q, said %q", name, code, out, errs)
 		}
 	}
-	// A disk that fills up only after the start began: the engine serves, and nothing is claimed of it.
+	// A disk that fills up only after the start began: the engine serves, and medusa says that its result is not known.
 	for _, option := range []string{"--strict", "--check=none"} {
 		if !mounts {
 			break // TestUnwrittenStatus has the rest of it
@@ -429,7 +429,7 @@ func pidsIn(t *testing.T, path string) (pids []int) {
 	return nil
 }
 
-// A killed medusa leaves no process of its engine, whatever these do about it.
+// A killed medusa leaves no process of its engine, even if these resist.
 func TestKilledEndsTheWholeEngine(t *testing.T) {
 	r := newRestored(t)
 	path := stranger(t, thisGPU, 1, nil)
@@ -493,9 +493,9 @@ func TestSignalsReachTheEngine(t *testing.T) {
 	r := newRestored(t)
 	path := stranger(t, thisGPU, 1, nil)
 	file := filepath.Join(t.TempDir(), "pids")
-	// It waits in a builtin that something wakes, and starts no program once the file is there: while dash starts one by vfork, it loses
-	// signals, and does not stop if the child does. A signal that comes just before the builtin waits is seen when it wakes.
-	// Both signals may come at once. dash then begins the second trap before the first one's command, so no trap may exit, and the order is open.
+	// It waits in a builtin that is woken again and again, and starts no program once the file is there: while dash starts one by vfork, it
+	// loses signals, and does not stop if the child does. A signal that comes just before the builtin waits is seen when it wakes. Both
+	// signals may come at once. dash then begins the second trap before the first one's command, so no trap may exit, and the order is open.
 	engine := `trap 'echo INT' INT; trap 'echo TERM; end=7' TERM; mkfifo "$0.wait"; exec 9<>"$0.wait"
 		{ while echo; do sleep 0.05; done >"$0.wait"; } 9<&- &
 		echo $$ >"$0"; while [ -z "$end" ]; do read n <&9; done; exit "$end"`

@@ -66,8 +66,8 @@ func withoutMedusa(t *testing.T, script ...string) (o Options, log func() string
 	}
 }
 
-// An engine that knows nothing of Medusa does not pass for a restored one: one line, and a status, before its end if it
-// captures.
+// An engine that does not use Medusa does not pass for a restored one: one line, and a status,
+// before its end if it captures.
 func TestEngineWithoutMedusa(t *testing.T) {
 	const (
 		captures = `printf x >"$MEDUSA_UNMARKED"; `
@@ -77,7 +77,7 @@ func TestEngineWithoutMedusa(t *testing.T) {
 	for _, row := range []struct {
 		script string
 		strict bool
-		says   string // its reported act; empty: nothing is said
+		says   string // its reported act; empty: no line
 		reason string // in the status
 	}{
 		{"exit 0", false, "ended", status.NoSession},
@@ -111,7 +111,7 @@ func TestEngineWithoutMedusa(t *testing.T) {
 	}
 }
 
-// A server ends when it is told to: its exit code is passed on, and so is that it never reported.
+// A server ends when it is told to. Its exit code is passed on, and medusa says that the server had no session.
 func TestServerWithoutMedusa(t *testing.T) {
 	for script, code := range map[string]int{
 		`trap 'exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`: 0,
@@ -134,7 +134,8 @@ func TestServerWithoutMedusa(t *testing.T) {
 	}
 }
 
-// An engine that could not write its status, on a disk that was full for a while, is not taken for one without a session.
+// An engine that could not write its status, on a disk that was full for a while, does not count as one without a
+// session.
 func TestUnwrittenStatus(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		o, log := withoutMedusa(t, `: >"$MEDUSA_STATUS.unwritten"`)

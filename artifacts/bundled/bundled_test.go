@@ -163,7 +163,8 @@ func TestPackRefuses(t *testing.T) {
 	}
 }
 
-// Pack leaves out symbolic links, whatever they lead to, and reports each. The rest packs as if they did not exist.
+// Pack leaves out symbolic links, even those with a valid target, and reports each. The rest packs as if they did not
+// exist.
 func TestPackLeavesLinksOut(t *testing.T) {
 	dir := tree(t, t.TempDir(), cache)
 	want, _ := packed(t, dir)
@@ -187,7 +188,7 @@ func TestPackLeavesLinksOut(t *testing.T) {
 	}
 }
 
-// Existing files stay, whatever the directory has.
+// Existing files stay, even if the directory has other contents for them.
 func TestMerge(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest := tree(t, t.TempDir(), map[string]string{"a.txt": "mine", "z": "1", "own": "x", "bin/": ""})

@@ -81,7 +81,7 @@ func names(t *testing.T, l *bytes.Buffer) (all []string) {
 	}
 }
 
-// unpackAll writes what layers have below a folder, as a runtime of containers does.
+// unpackAll writes the contents of layers below a folder, as a runtime of containers does.
 func unpackAll(t *testing.T, folder string, layers ...*bytes.Buffer) {
 	t.Helper()
 	for _, l := range layers {

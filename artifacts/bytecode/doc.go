@@ -1,10 +1,11 @@
-// Package bytecode compiles the Python sources of an image for those who start it: an image whose packages were installed without __pycache__ compiles them in each
-// container anew.
+// Package bytecode compiles the Python sources of an image ahead of its start. If the packages of an image were installed without
+// __pycache__, each container compiles them anew.
 //
-// In: the layers of an image, as tar archives, and an interpreter of the version that the image's packages are for. Out: one more layer, as a tar archive, with the
-// bytecode that is missing or is not of its source. The interpreter writes it as it always does: the image's Python compares each file with the time and the size of its
-// source, and compiles a source again if that changes later. What can fail: an archive that is damaged or larger than the bounds, the disk, and an interpreter
-// that does not run or whose version no package is for. A source that does not compile has no bytecode, as in the image itself.
+// In: the layers of an image, as tar archives, and an interpreter of the version that the image's packages are for. Out: one more layer, as
+// a tar archive, with the bytecode that is missing or is not of its source. The interpreter writes it as it always does: the image's Python
+// compares each file with the time and the size of its source, and compiles a source again if that changes later. Fails: for an archive
+// that is damaged or larger than the bounds, with the disk's errors, and for an interpreter that does not run or whose version no package
+// is for. A source that does not compile has no bytecode, as in the image itself.
 package bytecode
 
 import (
@@ -19,7 +20,7 @@ const (
 	maxFiles = 1_000_000
 )
 
-// Counts says what a layer holds.
+// Counts has the numbers of sources and of compiled files.
 type Counts struct {
 	Sources  int // of the interpreter's version
 	Compiled int // of these, those whose bytecode is in the layer

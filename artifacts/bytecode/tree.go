@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Names of the image format for what a layer removes.
+// Names of the image format for files that a layer removes.
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"

@@ -83,7 +83,7 @@ func TestDroppedUpload(t *testing.T) {
 	}
 }
 
-// Whatever a registry answers, a failed pull leaves no artifact visible in the cache, its error names the fault, and the next
+// A failed pull leaves no artifact visible in the cache, for any answer of a registry. Its error names the fault, and the next
 // pull from a sane registry succeeds.
 func TestLyingRegistry(t *testing.T) {
 	w := newWorld(t)
@@ -278,7 +278,7 @@ func (e *ending) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Workers pull two artifacts into a cache with room for one. Whatever they evict, a pinned artifact is complete.
+// Workers pull two artifacts into a cache with room for one. A pinned artifact stays complete, even if they evict others.
 func TestWorkersPullAndEvict(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:a", PushOptions{})

@@ -49,7 +49,7 @@ func precompile(ctx context.Context, base *remote.Repository, i *image, python s
 	return addition{ocispec.Descriptor{MediaType: kind, Digest: packed.Digest(), Size: size}, plain.Digest(), f}, remove, err
 }
 
-// gzipSuffix is what a layer's media type ends in if the layer is compressed with gzip.
+// gzipSuffix is the end of a layer's media type if the layer is compressed with gzip.
 func gzipSuffix(manifest string) string {
 	if manifest == dockerImage {
 		return ".gzip"

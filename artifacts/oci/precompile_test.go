@@ -114,7 +114,7 @@ func TestPrecompile(t *testing.T) {
 	}
 }
 
-// Nothing is pushed if a layer of the base is not what its digest says, or the interpreter is of no use.
+// No image is pushed if a layer of the base does not match its digest, or if the interpreter is of no use.
 func TestPrecompileRefuses(t *testing.T) {
 	python, _ := testenv.Interpreter(t)
 	w := newWorld(t)

@@ -46,7 +46,7 @@ func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, ke
 	return nil
 }
 
-// verify returns the first signature among a manifest's referrers that the policy accepts. Anybody who can write to the
+// verify returns the first signature among a manifest's referrers that the policy accepts. Every user who can write to the
 // repository can add any number of signatures that claim a key, so verify tries all of them, up to a bound. Such a writer can
 // prevent acceptance, as by deleting the artifact, but cannot get another artifact accepted.
 func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, reference string, manifest []byte, policy *trust.Policy) (*trust.Signature, error) {

@@ -2,7 +2,7 @@
 //
 // In: interpose/trace.spec (the records of a trace) and internal/cuda/driver.spec (the driver functions to hook). Out:
 // interpose/preload/trace_gen.h (the C writer), interpose/trace/events_gen.go (the Go reader and writer) and
-// interpose/preload/hooks_gen.h (the table of hooks). What can fail: a malformed line; the error has its number.
+// interpose/preload/hooks_gen.h (the table of hooks). Fails: if a line is malformed; the error has its number.
 package main
 
 import (

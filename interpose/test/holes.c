@@ -1,5 +1,5 @@
 /*
- * holes.c: captures a graph with three calls of a communicator, which kernels and fills stand for, and says what the graph is:
+ * holes.c: captures this graph with three calls of a communicator, which kernels and fills stand for, and prints two addresses:
  *
  *     add_one(a) -- call 0 -+- add_one(b) -+- call 2 -- add(b, c)
  *                           +--- call 1 ---+
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	MARK(medusa_mark_communicator, 0);
 	b = alloc(BYTES);
 	c = alloc(BYTES);
-	begin(0, main_stream); /* without a capture, marks mean nothing */
+	begin(0, main_stream); /* without a capture, marks have no effect */
 	launch_add_one(add_one, main_stream, a, N);
 	end(main_stream);
 	CHECK(cuStreamSynchronize(main_stream));

@@ -1,6 +1,6 @@
 /*
- * inert.c: an ordinary process that inherits LD_PRELOAD and never calls the driver. It prints what it can see of the interposer;
- * the output must be the same without the interposer. With an argument it starts itself once without one.
+ * inert.c: an ordinary process that inherits LD_PRELOAD and never calls the driver. It prints the effects of the interposer that
+ * it can see; the output must be the same without the interposer. With an argument it starts itself once without one.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@ static void put(size_t size, const uint8_t hash[32])
 	puts("");
 }
 
-/* Whole blocks only, without what ends a message. */
+/* Whole blocks only, without the padding of a message. */
 static void put_state(size_t n, const uint32_t state[8])
 {
 	printf("state %zu", n);

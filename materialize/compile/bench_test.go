@@ -20,8 +20,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// compileVariable makes the test binary compile pairs of traces and tell its peak memory: a process of its own, since
-// memory that a garbage collector once had says nothing about the memory needed.
+// compileVariable makes the test binary compile pairs of traces and print its peak memory. It needs a process of its
+// own: the peak of a shared process includes memory of earlier work.
 const compileVariable = "COMPILE_BENCH"
 
 func TestMain(m *testing.M) {
@@ -169,7 +169,7 @@ func reportGraphs(b *testing.B, spec *graphir.Spec) {
 // keptVariable names folders with traces that medusa materialize --keep-traces left, such as a PyTorch engine's.
 const keptVariable = "MEDUSA_BENCH_TRACES"
 
-// BenchmarkKept compiles recordings that the one who asks for them has (make bench-torch): those of frameworks take more than this
+// BenchmarkKept compiles recordings that the user provides (make bench-torch): those of frameworks need more software than this
 // repository installs.
 func BenchmarkKept(b *testing.B) {
 	dirs := filepath.SplitList(os.Getenv(keptVariable))

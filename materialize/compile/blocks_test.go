@@ -11,7 +11,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// A framework's allocator divides allocation 0: a named tensor, a block nobody named, a block that was free.
+// A framework's allocator divides allocation 0: a named tensor, a block without a name, a block that was free.
 func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -59,8 +59,8 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 	}
 }
 
-// An address in a by-value struct, of the same byte of a free block in both runs, is left to check-restored as padding is; not so if
-// an owner may rely on it, and not as a parameter of its own.
+// If a by-value struct has the address of the same byte of a free block in both runs, check-restored decides about it, as about
+// padding. The address is refused if an owner may rely on it, or if it is a parameter of its own.
 func TestOldAddressesInStructs(t *testing.T) {
 	free := []uint8{1, 1, 0}
 	for _, tt := range []struct {

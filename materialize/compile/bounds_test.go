@@ -46,7 +46,7 @@ func recordings(t *testing.T, run func(tp *tape, at place)) (a, b *recording.Rec
 	return ta.recording(t), tb.recording(t)
 }
 
-// A graph is embedded by one node, and recorded before the graph that this node is of. Anything else could make compiling endless.
+// A graph is embedded by one node, and recorded before the graph that this node is of. Otherwise compiling might never end.
 func TestGraphsThatEmbedThemselves(t *testing.T) {
 	graph := func(tp *tape, id uint32, children ...uint32) {
 		tp.add(&trace.Graph{ID: id, Handle: 7, Nodes: uint32(max(1, len(children)))})

@@ -10,7 +10,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// calls is a run with two collective calls around a kernel. change is what this run has otherwise.
+// calls is a run with two collective calls around a kernel. change makes this run differ.
 func calls(change func(first, second *trace.Collective)) func(tp *tape, at place) {
 	return func(tp *tape, at place) {
 		tp.function(0, trace.ModuleModule, "k", 8, 8)
@@ -31,9 +31,9 @@ func calls(change func(first, second *trace.Collective)) func(tp *tape, at place
 	}
 }
 
-// The artifact has each call's operation, sizes, order and memory, and no word about the nodes that it had added.
+// The artifact has each call's operation, sizes, order and memory, but not the nodes that the call added.
 func TestCollectiveCalls(t *testing.T) {
-	// How many nodes a call adds is the communicator's own affair, and may differ.
+	// The communicator decides how many nodes a call adds, and the number may differ.
 	a, b := newTape(1), newTape(2)
 	calls(nil)(a, placeA)
 	calls(func(first, _ *trace.Collective) { first.Nodes = 5 })(b, placeB)
@@ -60,7 +60,7 @@ func TestCollectiveCalls(t *testing.T) {
 	}
 }
 
-// A call that the runs make differently, or whose memory no artifact can name, has no place in one.
+// A call is refused if the runs make it differently, or if an artifact cannot name its memory.
 func TestCollectiveCallsRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		want   string
@@ -99,7 +99,7 @@ func TestCollectiveCallsRefused(t *testing.T) {
 	}
 }
 
-// Each part of a call of a third process has to be what the artifact becomes there.
+// Each part of a call in a third process must equal the artifact's call as resolved there.
 func TestCollectiveCallsOfAThirdProcess(t *testing.T) {
 	spec := mustCompile(t, calls(nil))
 	for name, tt := range map[string]struct {

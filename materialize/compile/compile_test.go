@@ -64,7 +64,7 @@ func TestPointersBecomeIndirect(t *testing.T) {
 	}
 }
 
-// Graphs that an engine captures before the phases that a restored start skips, it captures there, too.
+// An engine captures some graphs before the phases that a restored start skips. It captures those in a restored start, too.
 func TestEarlierGraphsAreTheEngines(t *testing.T) {
 	spec := mustCompile(t, func(tp *tape, at place) {
 		tp.function(0, trace.ModuleModule, "k", 8)
@@ -178,7 +178,7 @@ func TestStructThatBeginsBetweenWords(t *testing.T) {
 	}
 }
 
-// Memory that moved by a multiple of 4 GiB proves nothing about four bytes of a struct beside half of an old address.
+// If memory moved by a multiple of 4 GiB, a pointer in a struct cannot be told from four bytes beside half of an old address.
 func TestHalfOfAnAddress(t *testing.T) {
 	_, err := compilePair(t, func(tp *tape, _ place) {
 		at := 0x7f0010000000 + uint64(tp.seed)<<36
@@ -362,7 +362,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The addresses of memory operations are pointers, and their values stay as they are. What could hang or is unknown is refused.
+// The addresses of memory operations are pointers, and their values stay as they are. Operations that could hang are refused,
+// and so are unknown ones.
 func TestMemoryOperations(t *testing.T) {
 	compiled := func(ops func(at place) []trace.MemOpsOp, flags uint32) (*graphir.Spec, error) {
 		return compilePair(t, func(tp *tape, at place) {

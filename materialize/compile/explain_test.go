@@ -2,7 +2,7 @@ package compile
 
 import "testing"
 
-// Memory far away from a word says nothing about it.
+// Memory far away from a word is no neighbour.
 func TestNeighboursAreNear(t *testing.T) {
 	tp := newTape(1)
 	tp.alloc(0x7f0000000000, 4096)

@@ -24,7 +24,7 @@ func hostTape(seed byte, at place, word uint64) *tape {
 	return tp
 }
 
-// An address of the process's own memory is presumed not to matter, as a whole, and stays another value than null.
+// An address of the process's own memory is presumed not to matter, as a whole. It becomes a value other than null.
 func TestAddressOfHostMemory(t *testing.T) {
 	tests := []struct {
 		name string

@@ -14,7 +14,7 @@ const (
 	statePTX = ".version 8.0\n.target sm_80\n.global .u32 counter;\n.const .u32 table[4];\n.visible .entry k(.param .u64 p) { ret; }\n"
 )
 
-// Which modules may be reloaded, and which images travel along.
+// Modules that may be reloaded, and images that are embedded.
 func TestCompileImages(t *testing.T) {
 	contents := func(unstable ...graphir.Range) func(s *graphir.Spec) {
 		return func(s *graphir.Spec) {

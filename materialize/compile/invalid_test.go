@@ -14,7 +14,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Memory that wraps around the address space, or lies inside of other memory, no driver hands out. A word that is the same in
+// No driver hands out memory that wraps around the address space, or lies inside of other memory. A word that is the same in
 // both runs would be taken for a constant there.
 func TestImpossibleAllocations(t *testing.T) {
 	const same = 0x7e8000000000 // in the memory of both runs
@@ -97,7 +97,8 @@ func TestMemoryWithTwoNames(t *testing.T) {
 	}
 }
 
-// Nothing is known of bytes that a launch passes outside of its function's parameters: an address there would stay as it was.
+// The layout does not describe bytes that a launch passes outside of its function's parameters: an address there would stay
+// as it was.
 func TestParametersOutsideOfTheLayout(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

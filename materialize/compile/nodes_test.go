@@ -20,7 +20,7 @@ func TestEveryNodeTypeHasARow(t *testing.T) {
 	}
 	records := regexp.MustCompile(`(?m)^record (\w+) +(\d+) graph:u32 node:u64`).FindAllStringSubmatch(string(spec), -1)
 	for _, r := range records {
-		if r[1] == "host_data" || r[1] == "host_changed" { // what a node reads
+		if r[1] == "host_data" || r[1] == "host_changed" { // host memory that a node reads
 			continue
 		}
 		if kind, _ := strconv.Atoi(r[2]); kind >= len(nodeTypes) || nodeTypes[kind].compile == nil {

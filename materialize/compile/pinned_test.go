@@ -11,7 +11,7 @@ import (
 )
 
 // pinning makes a run with blocks of page-locked memory before each of three allocations, and with a graph that points to some of them. The
-// recorder saves what lies in the blocks.
+// recorder saves the contents of the blocks.
 func pinning(seed byte, at place, blocks [3]int, to func(device, pinned []uint64) uint64) *tape {
 	tp := newTape(seed)
 	tp.function(0, trace.ModuleModule, "k", 8)
@@ -50,7 +50,7 @@ func TestPinnedMemoryInAnyOrder(t *testing.T) {
 		if len(devices) != 3 || to.Offset != 16 || spec.Allocations[to.Index].Kind != graphir.AllocDevice || int(to.Index) != len(spec.Allocations)-1 {
 			t.Errorf("blocks %v: the pointer leads to %v of %v", blocks, to, spec.Allocations)
 		}
-		// A third process may pin otherwise, too.
+		// A third process may pin in another order, too.
 		for _, other := range [][3]int{{0, 0, 0}, {3, 0, 0}, {1, 2, 3}} {
 			if _, err := CompareNodes(spec, pinning(3, placeA, other, last).recording(t), nil, false); err != nil {
 				t.Errorf("blocks %v, in a third process %v: %v", blocks, other, err)
@@ -59,7 +59,7 @@ func TestPinnedMemoryInAnyOrder(t *testing.T) {
 	}
 }
 
-// A graph that refers to page-locked memory depends on its order: nothing else tells which block is which.
+// A graph that refers to page-locked memory depends on its order: only the order tells the blocks apart.
 func TestPinnedMemoryOfGraphs(t *testing.T) {
 	first := func(_, pinned []uint64) uint64 { return pinned[0] }
 	a := pinning(1, placeA, [3]int{1, 0, 1}, first).recording(t)
@@ -80,7 +80,7 @@ func TestPinnedMemoryOfGraphs(t *testing.T) {
 	}
 }
 
-// Other memory has to come in order, whatever is pinned.
+// Memory that is not page-locked has to come in order.
 func TestOrderBesidePinnedMemory(t *testing.T) {
 	run := func(seed byte, at place, pinned int, sizes ...uint64) *tape {
 		tp := newTape(seed)

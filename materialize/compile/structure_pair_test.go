@@ -6,7 +6,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Two equal nodes that other nodes come after are paired by these, in whatever order a third process lists them.
+// Two equal nodes are paired by the nodes that come after them, in any order of a third process.
 func TestEqualNodesInAnotherOrder(t *testing.T) {
 	record := func(tp *tape, at place, first int) {
 		tp.function(0, trace.ModuleModule, "k", 8, 8)

@@ -12,7 +12,7 @@ import (
 
 func placeN(i int) uint64 { return 0x7d0000000000 + uint64(i)*0x50000 }
 
-// deviation is what the third process does otherwise.
+// deviation lists the differences of the third process.
 type deviation struct {
 	constant, pad, pointer uint64
 	grid                   uint32
@@ -51,7 +51,7 @@ func thirdRun(tp *tape, at place, d deviation) {
 	tp.phase("ready")
 }
 
-// Each part of each node of a third process has to be what the artifact becomes there.
+// Each part of each node of a third process must equal the artifact's node as resolved there.
 func TestStructure(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -76,7 +76,7 @@ func (t *tape) kernel(function uint32, words ...uint64) *trace.Kernel {
 	return k
 }
 
-// recording writes the tape to a file and reads it back as ReadRecording does.
+// recording writes the tape to a file and reads it back as recording.Read does.
 func (t *tape) recording(tb testing.TB) *recording.Recording {
 	tb.Helper()
 	r, err := recording.Read(t.file(tb, true))
@@ -111,7 +111,7 @@ func (t *tape) file(tb testing.TB, end bool) string {
 // own is a recording with its own numbers.
 func own(r *recording.Recording) *run { return newRun(r, numbered(r, nil), numberVariables(r)) }
 
-// proven compiles two recordings that leave nothing to a run.
+// proven compiles two recordings, and fails if compiling presumes padding.
 func proven(a, b *recording.Recording) (*graphir.Spec, error) {
 	spec, pads, err := Compile(a, b, nil)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// An update to an equal graph changes nothing. A difference in any node or edge does, and the error names the node.
+// An update to an equal graph is accepted. Another node or edge is refused, and the error names the node.
 func TestUpdates(t *testing.T) {
 	const a, b = 0x7f0000000000, 0x7f0000010000
 	base := func(tp *tape) []trace.Record {

@@ -9,7 +9,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Memory that no block owns at ready, and memory that was free before blocks of the capture phase: by the last word about each byte.
+// Memory that no block owns at ready, and memory that was free before blocks of the capture phase: by the last mark of each byte.
 func TestVacantMemory(t *testing.T) {
 	const kib = 1024
 	for _, tt := range []struct {
@@ -37,7 +37,7 @@ func TestVacantMemory(t *testing.T) {
 				mark(0, 1, 1)
 				mark(1, 1, 1)
 				mark(2, 1, 1)
-				mark(2, 5, 0) // given back, and one with what follows
+				mark(2, 5, 0) // given back, as one block with the memory behind it
 				if tt.named {
 					tp.add(&trace.Tensor{Name: "w", Addr: base, Size: 512, Role: 1, Dtype: 6})
 				}

@@ -45,7 +45,7 @@ func TestBrokenGraphs(t *testing.T) {
 	}
 }
 
-// Graphs that are too many to be in memory equal the recorded ones: every parameter buffer, pointers resolved, is record-a's.
+// Graphs in row groups equal the recorded ones: every parameter buffer, pointers resolved, is record-a's.
 func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 	workload := bench.Foundry(48)
 	var runs [2]*recording.Recording

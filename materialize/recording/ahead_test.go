@@ -47,7 +47,7 @@ func TestGraphInUse(t *testing.T) {
 	}
 }
 
-// text is what a graph's nodes and edges hold.
+// text prints a graph's nodes and edges.
 func text(b *recording.Body) string {
 	var out strings.Builder
 	for _, n := range b.NodeRecords {
@@ -59,7 +59,7 @@ func text(b *recording.Body) string {
 	return out.String()
 }
 
-// Graphs are read into the memory of those that were dropped, and hold what the trace says.
+// Graphs are read into the memory of those that were dropped, and equal the graphs of the trace.
 func TestMemoryOfDroppedGraphs(t *testing.T) {
 	r := recorded(t, 5)
 	records, err := trace.ReadAll(r.Path)

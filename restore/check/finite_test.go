@@ -10,7 +10,7 @@ import (
 	"medusa/restore/digest"
 )
 
-// A graph's own results are numbers. What it leaves in results of other graphs, whose memory it uses as scratch, may be anything.
+// A graph's own results are numbers. It may leave any bytes in results of other graphs, whose memory it uses as scratch.
 func TestFindInResults(t *testing.T) {
 	const at, size, second = 0x1000, 3 * digest.ChunkBytes, 2*digest.ChunkBytes + 100
 	output := func(offset, size uint64, dtype graphir.DType, graphs ...uint32) graphir.Tensor {

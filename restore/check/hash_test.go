@@ -13,7 +13,7 @@ import (
 	"medusa/restore/memory"
 )
 
-// Pieces are hashed side by side; the hashes stand in the order of the chunks, whatever the stride.
+// Pieces are hashed side by side; the hashes stand in the order of the chunks, for any stride.
 func TestHashOnHost(t *testing.T) {
 	const size = 40*pieceBytes/8 + 5
 	data := make([]byte, size)

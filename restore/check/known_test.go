@@ -42,7 +42,7 @@ func TestKnownSum(t *testing.T) {
 	}
 }
 
-// Hashes that the device gives tell the same as the bytes themselves.
+// Hashes that the device gives have the same effect as the bytes.
 func TestKnownCompare(t *testing.T) {
 	data := make([]byte, 3*digest.ChunkBytes)
 	for i := range data {

@@ -53,7 +53,7 @@ func TestSpansOf(t *testing.T) {
 	}
 }
 
-// Memory that nobody owns is filled with garbage, and what the capture phase has put into segments of the engine's is left alone.
+// Memory without an owner is filled with garbage. Memory that the capture phase took in the engine's segments is left alone.
 func TestSpansOfVacantMemory(t *testing.T) {
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{

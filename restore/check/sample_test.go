@@ -2,8 +2,8 @@ package check
 
 import "testing"
 
-// After a sleep, graphs compute what they computed before, and keep what they kept. With other weights the results are others, which only the
-// engine can want.
+// After a sleep, graphs compute the same results and keep the same contents as before. With other weights the results differ, and
+// only the engine can allow that.
 func TestSamplesAreCompared(t *testing.T) {
 	before := Sample{map[string]string{"one": "a", "two": "b"}, "weights", "memory"}
 	for name, row := range map[string]struct {

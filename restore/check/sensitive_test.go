@@ -6,7 +6,7 @@ import (
 	"medusa/restore/digest"
 )
 
-// What counts as a kernel's result, of chunks that a graph has written.
+// Which written chunks of a graph count as a kernel's result.
 func TestComputes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -88,7 +88,7 @@ func TestDeviceHashesAsTheHost(t *testing.T) {
 	}
 }
 
-// Memory that cannot be hashed is an error, and nothing is launched.
+// Memory that cannot be hashed is an error, and no kernel is launched.
 func TestHashRefuses(t *testing.T) {
 	onDevice(t)
 	h, err := New(nil, 1)
@@ -101,7 +101,7 @@ func TestHashRefuses(t *testing.T) {
 	}
 }
 
-// Numbers that are NaN or infinite are found in the chunk that holds them, in each type, whatever lies beside them.
+// Numbers that are NaN or infinite are found in the chunk that holds them, in each type, with any numbers beside them.
 func TestNotFinite(t *testing.T) {
 	onDevice(t)
 	h, err := New(nil, 16)

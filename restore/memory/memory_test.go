@@ -42,7 +42,8 @@ func twoAllocations() *Map {
 	return engineMap(spec, []live.Alloc{{Addr: 0x1000, Size: 64, Live: 1}, {Addr: 0x2000, Size: 64}, {Addr: 0x3000, Size: 64, Live: 1}})
 }
 
-// Memory that the engine has freed has no address, whoever has it by now, and a pointer there is an error.
+// Memory that the engine has freed has no address, even if it has another owner by now, and a pointer there is an
+// error.
 func TestEngineMemory(t *testing.T) {
 	m := twoAllocations()
 	if at, err := m.Address(graphir.Pointer{Index: 0, Offset: 8}); err != nil || at != 0x1008 {

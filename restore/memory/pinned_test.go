@@ -7,7 +7,7 @@ import (
 	"medusa/restore/live"
 )
 
-// Page-locked memory may come in any order if nothing refers to memory of its size.
+// Page-locked memory may come in any order if no referenced memory has its size.
 func TestPinnedMemoryInAnyOrder(t *testing.T) {
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{

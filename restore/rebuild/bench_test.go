@@ -137,8 +137,8 @@ func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (dest
 	}
 }
 
-// restoreArtifact makes the steps of a start between opening an artifact and having its graphs, but for the work that has to do
-// with the engine's process and not with nodes.
+// restoreArtifact makes the steps of a start between opening an artifact and having its graphs, except the work that concerns
+// the engine's process instead of nodes.
 func restoreArtifact(b testing.TB, path string) {
 	a, err := artifacts.Read(path)
 	if err != nil {

@@ -207,8 +207,8 @@ func TestLayAllocations(t *testing.T) {
 	}
 }
 
-// A sheet that is used again holds what a new one would, though only some of it is written again: kernels of other sizes and other
-// templates come in between.
+// A sheet that is used again holds the same as a new one, though only some of it is written again: kernels of other sizes and
+// other templates come in between.
 func TestSheetsUsedAgain(t *testing.T) {
 	spec := manyShapes()
 	base := make([]uint64, spec.Objects())

@@ -93,7 +93,7 @@ func buildFloor(b testing.TB, floor uintptr) (destroy func()) {
 	}
 }
 
-// loadKernels loads a module with kernels of the names and parameters that a spec says, which do nothing.
+// loadKernels loads a module with empty kernels that have the names and parameters of a spec.
 func loadKernels(b *testing.B, spec *graphir.Spec) []cuda.Function {
 	var ptx strings.Builder
 	ptx.WriteString(".version 7.0\n.target sm_80\n.address_size 64\n")

@@ -9,9 +9,9 @@ import (
 	"medusa/internal/panics"
 )
 
-// Programs are written by a goroutine: nobody but itself can catch its panic.
+// A goroutine writes programs: only it can catch its panic.
 func TestPanicWhileWriting(t *testing.T) {
-	spec := &graphir.Spec{Graphs: []graphir.Graph{{Label: "g", Nodes: []graphir.Node{{Type: graphir.NodeKernel}}}}} // no parameters: nothing that Validate lets through
+	spec := &graphir.Spec{Graphs: []graphir.Graph{{Label: "g", Nodes: []graphir.Node{{Type: graphir.NodeKernel}}}}} // no parameters: Validate refuses such a graph
 	b := testBuilder(spec)
 	var panicked *panics.Error
 	if _, err := b.build([][]int{{0}}); !errors.As(err, &panicked) {
@@ -19,7 +19,7 @@ func TestPanicWhileWriting(t *testing.T) {
 	}
 }
 
-// The size of a host buffer may be whatever a file says.
+// A file may state any size for a host buffer.
 func TestArenaRefusesWhatNobodyHas(t *testing.T) {
 	for _, size := range []int{-1, math.MinInt, math.MaxInt, math.MaxInt - 1} {
 		var a arena

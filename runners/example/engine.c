@@ -66,7 +66,7 @@ static CUfunction kernel(const char *name)
 	return f;
 }
 
-/* The layer. Everything a graph does is enqueued here: nothing is allocated, and nothing waits. */
+/* The layer. It enqueues all work of a graph. It makes no allocations and does not wait. */
 static void layer(int batch)
 {
 	void *look_up[] = {&tokens, &weights, &hidden}, *mix[] = {&hidden, &cache, &tokens};
@@ -74,7 +74,7 @@ static void layer(int batch)
 	MUST(cuLaunchKernel(kernel("mix"), 1, 1, 1, batch, 1, 1, 0, stream, mix, NULL));
 }
 
-/* Runs the layer once, with memory that goes away again. */
+/* Runs the layer once, with memory that is freed afterwards. */
 static int run_once(void *batch)
 {
 	hidden = allocate("hidden", 0, LARGEST);

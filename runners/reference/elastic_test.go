@@ -177,7 +177,7 @@ func TestResizeIsKept(t *testing.T) {
 	s.stop(t)
 }
 
-// If a call of a resize fails, the cache has its old size, and the next resize finds nothing in its way.
+// If a call of a resize fails, the cache has its old size, and the next resize succeeds.
 func TestFailedResize(t *testing.T) {
 	// The start makes two mappings, and the resize four: the last of a row fails, and the first of the next.
 	for _, fault := range []string{"cuMemSetAccess:4", "cuMemMap:5"} {
@@ -272,7 +272,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// An elastic cache has no memory while the engine sleeps. It wakes with what it had, or with what the device has left.
+// An elastic cache has no memory while the engine sleeps. It wakes with its old size, or with the memory that the device has left.
 func TestElasticSleeps(t *testing.T) {
 	const rows = 24
 	shared := []string{"SIMGPU_MEMORY=256M", "SIMGPU_SHARED=" + filepath.Join(t.TempDir(), "device")}

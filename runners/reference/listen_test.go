@@ -30,7 +30,7 @@ type server struct {
 	stderr  *bytes.Buffer
 }
 
-// patience bounds what a loaded machine may need.
+// patience bounds the time that a loaded machine may need.
 const patience = 2 * time.Minute
 
 // serving starts an engine, and waits for its address.
@@ -163,8 +163,8 @@ func (s *server) ask(path string, body map[string]any) (text string, ids []int, 
 
 var served = []string{"--model", "models/tiny", "--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "1200000"}
 
-// Twenty clients at once get, streamed and not, the tokens that the same prompts get alone. Clients that leave take nothing with
-// them, and SIGTERM ends the engine cleanly.
+// Twenty clients at once get, streamed and not, the tokens that the same prompts get alone. Clients that leave keep no blocks,
+// and SIGTERM ends the engine cleanly.
 func TestServe(t *testing.T) {
 	const clients, most = 20, 40
 	prompts := make([]string, clients)
@@ -287,7 +287,7 @@ func TestServeChat(t *testing.T) {
 	s.stop(t)
 }
 
-// Requests that cannot be answered get OpenAI's error object, and cost nobody else anything.
+// Requests that cannot be answered get OpenAI's error object, and do not affect other requests.
 func TestServeRefuses(t *testing.T) {
 	s := serving(t, nil, served...)
 	ok := func(more string) string { return `{"model": "tiny", "prompt": "And"` + more + `}` }

@@ -9,7 +9,7 @@ import (
 	"medusa/agent"
 )
 
-// What an engine has of the simulated GPU is what a server measures: its context always, and its weights and KV cache while it is awake.
+// A server measures the memory that an engine has of the simulated GPU: its context always, weights and KV cache while it is awake.
 func TestMemoryAsMeasured(t *testing.T) {
 	folder := t.TempDir()
 	tools, err := filepath.Abs("../../simgpu")

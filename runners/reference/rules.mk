@@ -11,7 +11,7 @@ build/lib/libvendorblas.so: $(BLAS_DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(BLAS_FLAGS) -shared -Wl,-soname,libvendorblas.so -o $@ $(BLAS_SRC) -ldl -pthread
 
-# The library and its test in one sanitized program, against the simulated GPU. Where there is none, the shapes are still
+# The library and its test in one sanitized program, against the simulated GPU. If there is none, the shapes are still
 # planned and checked.
 build/test/blas: $(BLAS_DEPS) $(wildcard $(BLAS_DIR)/test/*)
 	@mkdir -p $(@D)
@@ -30,7 +30,7 @@ ptx:
 		$(PTX_CLANG) $(PTX_FLAGS) -o $${f%.cu}.ptx $$f || exit 1; \
 	done
 
-# Needs what train/requirements.txt lists. DEVICE=cuda compares a real GPU's logits.
+# Needs the packages of train/requirements.txt. DEVICE=cuda compares a real GPU's logits.
 PYTHON ?= python3
 CHECK_HF_LIBRARIES = build/lib$(if $(filter simulated,$(DEVICE)),:build/simulated)
 .PHONY: check-hf

@@ -1,7 +1,7 @@
 """A KV cache with more sequences than a batch, and memory for a part of them.
 
-In: a model, and the bytes of the largest cache. Out: a tensor over the addresses of each layer's keys, and of its values, [slots, length, heads, dim], of which the
-first slots have memory: as many in each. Fails: MemoryError if the driver gives no addresses, or no memory for a batch.
+In: a model, and the bytes of the largest cache. Out: a tensor over the addresses of each layer's keys, and of its values, [slots, length, heads, dim]. The first
+slots have memory, the same number in each. Fails: MemoryError if the driver gives no addresses, or no memory for a batch.
 
 A graph reads the slots that device memory names, so slots without memory are never touched.
 """
@@ -31,8 +31,8 @@ class Cache:
         return min(self.slots, min(self.ranges.pages) * PAGE // self.slot)
 
     def resize(self, total):
-        """Gives the cache so many bytes at most, rounded down to whole pages of every range, and no less than the least. Batches then take the last
-        slots. No step may run."""
+        """Resizes the cache to total bytes at most, rounded down to whole pages of every range, and no less than the least. Batches then take the
+        last slots. No step may run."""
         each = len(self.ranges.all) * PAGE
         pages = min(max(total // each, self.first), pages_for(self.slots * self.slot))
         torch.cuda.synchronize()
@@ -47,7 +47,7 @@ class Cache:
         return {f"kv_{name}_bytes": size for name, size in sizes.items()} | {"kv_sequences": self.usable}
 
     def stretch(self, total):
-        """After ready: as many bytes as the engine is to have. If memory is short, it serves with the least part."""
+        """Called after ready: resizes the cache to total bytes. If memory is short, the engine serves with the least part."""
         try:
             self.resize(total)
         except MemoryError as e:

@@ -27,7 +27,7 @@ from model import Model, ModelError, configuration, digest, presets
 from parallel import Ranks
 from weights import Checkpoint, Loader, Random
 
-# vLLM captures these by default; the paper keeps it.
+# vLLM captures these by default, and so does the paper.
 VLLM_BATCH_SIZES = "1,2,4," + ",".join(str(n) for n in range(8, 257, 8))
 
 
@@ -138,7 +138,7 @@ class Engine:
             self.stretch()
 
     def stretch(self):
-        """Maps what an elastic KV cache is to have, once the graphs are there and nothing is left to verify."""
+        """Maps the memory of an elastic KV cache, once the graphs are there and their verification is over."""
         room = self.session.kv_room()
         asked, *self.sizes = self.args.kv_mapped_bytes or [self.kv_bytes]
         self.cache.stretch(min(asked, self.kv_bytes if room is None else room))
@@ -174,7 +174,7 @@ class Engine:
         return " kv=elastic"
 
     def structure(self):
-        """Memory for weights, static inputs and outputs, and the way of the weights there."""
+        """Makes the memory for weights, static inputs and outputs, and the loader of the weights."""
         if self.ranks.count > 1:
             self.ranks.connect(medusa.Communicators(self.session), medusa.communicator())
         self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device, self.args.kv == "elastic")
@@ -219,7 +219,7 @@ class Engine:
             self.session.trigger(lambda b=batch: self.trigger(b))
 
     def trigger(self, batch):
-        """The first layer, for the modules that its kernels are in. Its results are thrown away."""
+        """Runs the first layer, to load the modules of its kernels. Its results are thrown away."""
         self.ranks.adds = False  # other ranks may have other layers to run
         with self.model.first_layer():
             self.model.step(batch)
@@ -233,7 +233,7 @@ class Engine:
             raise ModelError("--prompt needs a --model with a tokenizer.json")
 
     def profile(self):
-        """The largest forward there will be, over a cache of its own that goes; then the rest is the cache's."""
+        """Runs the largest possible forward over a temporary cache. The memory that is left is the KV cache's."""
         m, rows, length = self.model, self.batches[-1], self.args.max_length
         torch.cuda.reset_peak_memory_stats()
         resident = torch.cuda.memory_allocated()
@@ -266,7 +266,7 @@ class Engine:
                 self.graphs[batch] = self.capture.graph(f"decode-{batch}", batch, lambda: self.captured(batch))
 
     def captured(self, batch):
-        """The step as a graph holds it. Its own output is allocated inside of the capture, and kept."""
+        """The step that a graph captures. Its own output is allocated inside of the capture, and kept."""
         self.outputs[batch] = self.step(batch)
         self.session.tensor(f"out.{batch}", self.outputs[batch], medusa.OUTPUT)
 
@@ -278,7 +278,7 @@ class Engine:
 
 
 def text(engine, tokens):
-    """None for a token outside every vocabulary: if kernels do nothing, tokens are old contents of memory."""
+    """None if a token is outside the vocabulary: if kernels are no-ops, tokens are old contents of memory."""
     known = all(0 <= t < engine.tokenizer.get_vocab_size() for t in tokens)
     return engine.tokenizer.decode(tokens) if known else None
 

@@ -194,7 +194,7 @@ class Run:
             f.write("\n".join(lines))
 
     def shapes(self):
-        """Every shape in every mode before any a second time: if time runs out, none is missing altogether."""
+        """Each shape is started in each mode before any is started again. So if time runs out, no shape is left out."""
         shapes, missing = [Shape(self, text) for text in self.args.shape], []
         plan = []
         for s in shapes:
@@ -222,8 +222,8 @@ def table(reports):
 
 
 def verdict(reports, missing, simulated):
-    """One line a shape about outputs, capture and replay; and whether all that was compared is equal, the first shape among it. On the simulated GPU
-    torch's kernels compute nothing: outputs are old contents of memory, and are not compared."""
+    """One line a shape about outputs, capture and replay; and whether all compared outputs are equal, those of the first shape among them. On the
+    simulated GPU torch's kernels are no-ops: outputs are old contents of memory, and are not compared."""
     lines, equal = [], bool(reports)
     for r in reports:
         o, n = r["outputs"], r["outputs"]["sizes"]

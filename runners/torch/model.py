@@ -1,11 +1,11 @@
 """A causal language model of transformers over a static KV cache.
 
 In: a folder with a config.json, or the name of a preset. Out: Model, whose weights, cache and inputs lie at addresses that
-do not change, so that a decode step can be captured. Fails: ModelError if there is no such model, or its
-attention is none that a cache of keys and values by position serves.
+do not change, so that a decode step can be captured. Fails: ModelError if there is no such model, or if its
+attention cannot use a cache of keys and values by position.
 
-transformers describes the layers. Its own caches leave two things open, which are kept here: every sequence of a batch has a
-position of its own, read from device memory.
+transformers describes the layers. Its own caches lack two properties that this one has: every sequence of a batch has a
+position of its own, and the positions are read from device memory.
 """
 
 import contextlib
@@ -50,13 +50,13 @@ def configuration(preset=None, folder=None, layers=None, vocabulary=None):
         raise ModelError(f"read configuration {path}: only full attention with rotary positions is supported")
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise ModelError(f"read configuration {path}: {config.model_type} is no causal language model")
-    MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]  # imports its module, which the structure stage has no part in
+    MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]  # imports the model's module before the structure stage
     config._attn_implementation = "sdpa"
     return config
 
 
 def digest(config):
-    """The values that tell one configuration from another."""
+    """A digest of the values in which configurations differ."""
     fields = {k: v for k, v in config.to_dict().items() if k != "transformers_version"}
     return "sha256:" + hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -111,7 +111,7 @@ class Layer(CacheLayerMixin):
 
 
 class Model:
-    """Structure, static memory and forward passes. Weights hold nothing yet: weights.py fills them."""
+    """Structure, static memory and forward passes. Weights are allocated without values: weights.py fills them."""
 
     def __init__(self, config, dtype, rows, device, slots=False):
         self.config, self.dtype, self.device = config, dtype, device
@@ -136,8 +136,8 @@ class Model:
         self.cache = self.where = None
 
     def _to_device(self):
-        """Gives every parameter and buffer device memory, and one that is used twice once. Returns, by name, what follows
-        from the configuration and is in no checkpoint."""
+        """Gives every parameter and buffer device memory. One that is used twice gets it once. Returns, by name, the values
+        that follow from the configuration and are in no checkpoint."""
         made, constants = {}, {}
         for prefix, module in self.net.named_modules():
             for name, p in list(module.named_parameters(recurse=False)):
@@ -153,7 +153,7 @@ class Model:
         return constants
 
     def weights(self):
-        """(name, tensor) of all that is filled before the first forward, each memory once."""
+        """(name, tensor) of the tensors that are filled before the first forward, each memory once."""
         return [*self.net.named_parameters(), *self.net.named_buffers()]
 
     def token_bytes(self):
@@ -164,7 +164,7 @@ class Model:
         return torch.empty((rows, *dims), dtype=self.dtype, device=self.device).zero_()
 
     def make_cache(self, length, allocate=None):
-        """Room for so many tokens of each sequence of the largest batch. Returns (name, tensor) of all of it. Zeros, since
+        """Room for length tokens of each sequence of the largest batch. Returns (name, tensor) of all of it. It holds zeros, because
         values behind the mask are multiplied by zero and must not be a NaN. allocate makes the i-th tensor, of at least so many rows."""
         dims, make = (self.rows.shape[0], length, kv_heads(self.config), head_dim(self.config)), allocate or self.zeros
         layers = [Layer(self, *(make(2 * i + k, *dims) for k in range(2))) for i in range(self.config.num_hidden_layers)]
@@ -186,7 +186,7 @@ class Model:
         return out.last_hidden_state
 
     def _finish(self, last):
-        """Logits and next tokens of the rows, also at the place that the engine reads."""
+        """Computes logits and next tokens of the rows, and also copies them to the tensors that the engine reads."""
         n = last.shape[0]
         logits = self.net.get_output_embeddings()(last)
         out = logits.argmax(-1)
@@ -200,7 +200,7 @@ class Model:
 
     def prefill(self, tokens, lengths):
         """Prompts [n, t], padded at the right. The padding's entries in the cache lie behind the row's position and are
-        written again before it is looked at."""
+        written again before they are read."""
         n, t = tokens.shape
         positions = torch.arange(t).expand(n, t).contiguous().to(self.device)
         hidden = self._forward(tokens, positions)
@@ -208,7 +208,7 @@ class Model:
 
     @contextlib.contextmanager
     def first_layer(self):
-        """While it lasts, the model has one layer."""
+        """Inside this context, the model has one layer."""
         base = self.net.base_model
         name, layers = next(
             (name, child)

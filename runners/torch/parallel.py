@@ -49,7 +49,7 @@ class Ranks:
         self.adds = True  # whether layers are added up
 
     def connect(self, communicators, making):
-        """Makes the communicator. All ranks come."""
+        """Makes the communicator. All ranks have to call it."""
         nccl, self.communicator, unique = Nccl(), ctypes.c_void_p(), UniqueId()
         ctypes.memmove(ctypes.byref(unique), bytes.fromhex(os.environ[ID]), BYTES)
         with making:
@@ -57,7 +57,7 @@ class Ranks:
         self.nccl = communicators.add(nccl, self.communicator, self.count)
 
     def share(self, config):
-        """Makes a configuration that of one rank's part, or returns why it cannot be shared."""
+        """Reduces a configuration to one rank's part, or returns why it cannot be shared."""
         parts = {name: getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size")}
         if config.model_type != "llama" or any(n % self.count for n in parts.values()):
             return f"{config.model_type} with {parts} over {self.count} ranks"

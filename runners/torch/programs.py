@@ -91,7 +91,7 @@ class Program:
 
 
 def tame(t):
-    """Small numbers, whatever a power or a norm of small numbers is."""
+    """Keeps numbers small, also after powers and norms."""
     return torch.nan_to_num(t, 0.5, 1, -1).clamp(-1, 1)
 
 
@@ -209,7 +209,7 @@ def main():
     free, total = torch.cuda.mem_get_info()
     session.identify({"engine.name": "torch-programs", "engine.args": f"{args.first} {args.programs} {args.seed}"})
     session.phase("structure")
-    # For all programs the same: torch keeps a workspace of megabytes for each stream that a product ran on.
+    # All programs share the streams: torch keeps a workspace of megabytes for each stream that a product ran on.
     streams = [torch.cuda.Stream(device, priority=p) for p in (0, 0, -1)]
     programs = {i: Program(i, args.seed, device, streams) for i in range(args.first, args.first + args.programs)}
     for program in programs.values():

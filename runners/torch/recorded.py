@@ -1,7 +1,8 @@
-"""A model's work on a device, once and small, and one captured graph of it: for looking at a driver's account of it, and at the
-the recorder makes of it.
+"""Runs small work of a model once on a device, and captures one graph of it.
 
-In: nothing; under the recorder, its count of modules, too. Out: lines of a word and its subject.
+With it, the driver's description of the graph can be compared with the recorder's.
+
+In: none; under the recorder, its count of modules, too. Out: lines of a word and its subject.
 
     load WHEN SECONDS MODULES   modules that were loaded until then, since the program began
     node NUMBER FUNCTION KERNEL NAME   a kernel node of the captured graph, as cuGraphKernelNodeGetParams_v2 answers. FUNCTION: none,
@@ -61,7 +62,7 @@ class Driver:
         return text.value.decode() if f is not None and f(ctypes.byref(text), ctypes.c_void_p(handle)) == 0 and text.value else ""
 
     def describe(self, params):
-        """How the function and the kernel of a node can be told, and the name that they lead to."""
+        """How the function and the kernel of a node can be identified, and the name that they have."""
         func, kern, names = "none", "none", []
         if params.func:
             func = "kernel" if self.answers("cuKernelGetLibrary", params.func) else "nameless"

@@ -1,7 +1,7 @@
 """The engine's work once it is ready: continue prompts greedily, at every batch size, and time decode steps.
 
 In: an engine that is ready. Out: tokens, digests of the logits of every step, seconds of decode steps. Prefill runs eagerly;
-decode replays a graph if there is one. Nothing here fails on its own.
+decode replays a graph if there is one. Fails: never on its own.
 """
 
 import hashlib

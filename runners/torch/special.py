@@ -109,7 +109,7 @@ CASES = {"moe": Moe, "atomics": Atomics, "stale": Stale, "freed": Freed, "lost":
 
 
 def lose(case, graph):
-    """A row that is not there, for which torch's kernel ends the context."""
+    """Reads a row that does not exist, so that torch's kernel ends the context."""
     try:
         case.x[torch.tensor([1 << 40], device="cuda")]
         torch.cuda.synchronize()

@@ -5,7 +5,7 @@ stream of its own, so that other stages run meanwhile. Fails: ModelError if a ch
 another shape.
 
 Tensors go through two page-locked buffers in turn: while one is copied to the device the other is filled. A loader
-allocates nothing after it is made: allocations of a second thread would have no order among those of the first.
+makes no allocations after it is made: allocations of a second thread would have no order among those of the first.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Random:
         self.at = 0
 
     def pieces(self, name, shape):
-        """The values of a tensor, in order, as flat tensors. Norms do nothing, so that values stay in range."""
+        """The values of a tensor, in order, as flat tensors. Norms have weight 1 and bias 0, so that values stay in range."""
         left = shape.numel()
         if len(shape) == 1:
             yield torch.full((left,), float(name.endswith("weight")), dtype=self.dtype)
@@ -94,14 +94,14 @@ class Checkpoint:
 
 
 def contents(model, source):
-    """(tensor, pieces) of all that the model needs filled: flat tensors that follow each other."""
+    """(tensor, pieces) of the tensors that the model needs filled. Pieces are flat tensors that follow each other."""
     for name, tensor in model.weights():
         constant = model.constants.get(name)
         yield tensor.view(-1), source.pieces(name, tensor.shape) if constant is None else [constant.view(-1)]
 
 
 class Loader:
-    """Copies weights and constants to the device. start, then wait, which raises errors of the meantime."""
+    """Copies weights and constants to the device. Call start, and then wait, which raises the errors of the copies."""
 
     def __init__(self, model, source):
         self.device = model.device
@@ -131,7 +131,7 @@ class Loader:
                 for tensor, pieces in self.contents:
                     self._copy(tensor, pieces)
                 self.stream.synchronize()
-        except Exception as e:  # another thread's to raise
+        except Exception as e:  # wait raises it in another thread
             self.failure = e
 
     def _copy(self, tensor, pieces):

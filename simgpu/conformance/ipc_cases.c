@@ -346,7 +346,7 @@ static const char *event_of_exporter(void)
 	CUevent imported = answer.event;
 	OK(add(s, p, 1, 4));
 	OK(cu.cuEventRecord(e, s));
-	OK(ASK(EVENT_WAIT, .event = imported)); /* this process waits for nothing */
+	OK(ASK(EVENT_WAIT, .event = imported)); /* this process does not wait */
 	OK(ASK(READ, .ptr = there));
 	memcpy(&got, &answer.value, 4);
 	CHECK(got == 4);

@@ -143,7 +143,7 @@ static void count(struct progress *p, const struct conformance_case *c, bool md,
 	p->next++;
 }
 
-/* Runs the cases that are left until a shared one fails: what that left behind must not disturb the next. */
+/* Runs the cases that are left until a shared one fails: its leftovers must not disturb the next. */
 static void run_rest(struct progress *p, bool md)
 {
 	const struct conformance_case *c;

@@ -134,7 +134,7 @@ static const char *captured(void)
 	CHECK(q.count == 1 && q.flags == 0 && q.paramArray[0].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32);
 	CHECK(q.paramArray[0].writeValue.address == p && q.paramArray[0].writeValue.value == 7);
 	OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
-	CHECK(got == 0); /* nothing ran */
+	CHECK(got == 0); /* no operation ran */
 	OK(cu.cuGraphDestroy(g));
 	OK(close());
 	return NULL;

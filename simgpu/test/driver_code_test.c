@@ -106,7 +106,7 @@ static size_t compress(unsigned char *to, const void *from, size_t n)
 
 static struct fat *wrap(const struct cubin *c)
 {
-	/* The cubin's last bytes are text nobody reads: the match repeats them. */
+	/* The cubin's last bytes are text that is never read: the match repeats them. */
 	static struct fat f;
 	unsigned char image[sizeof(*c) + 1];
 	memcpy(image, c, sizeof(*c));
@@ -157,7 +157,7 @@ static void check_kernel(CUfunction f)
 	CHECK(value == 128);
 }
 
-/* Launches are checked and captured, and change nothing. */
+/* Launches are checked and captured, and have no effect. */
 void code_runs_nothing(void)
 {
 	struct cubin c = make();
@@ -202,7 +202,7 @@ void code_runs_nothing(void)
 	CHECK(word == 7);
 }
 
-/* Every byte of the image is damaged once: it loads or it does not, and nothing else happens. */
+/* Every byte of the image is damaged once: it loads or is refused, and the process goes on. */
 void code_damaged(void)
 {
 	unsigned loaded = 0, refused = 0;
@@ -221,7 +221,7 @@ void code_damaged(void)
 	CHECK(loaded > 100 && refused > 100);
 }
 
-/* A section without bytes in the file has none, whatever it says of its place: not as names, nor as strings or a kernel's .nv.info. */
+/* A section without bytes in the file has none, even if it states a place: not as names, nor as strings or a kernel's .nv.info. */
 void code_sections_without_bytes(void)
 {
 	static const int readers[] = {INFO, STRTAB};
@@ -258,7 +258,7 @@ static CUresult load_file(const void *data, size_t size)
 	return r;
 }
 
-/* The size that a file states is held against the file. */
+/* The size that a file states is compared with the file. */
 void code_files_cut_off(void)
 {
 	struct cubin c = make();

@@ -73,7 +73,7 @@ static CUresult open_memory(CUdeviceptr *p, CUipcMemHandle h)
 	return cuIpcOpenMemHandle(p, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-/* What this process exports, and what it cannot. */
+/* Exports of this process, allowed and refused ones. */
 static void exports_of_this_process(void)
 {
 	CUdeviceptr p, pitched, global;

@@ -1,11 +1,11 @@
 /*
- * driver_order_test.c: work stays undone until something waits for it, in an order that the seed decides.
+ * driver_order_test.c: work stays undone until a call waits for it, in an order that the seed decides.
  */
 #include "driver_test.h"
 
 #include <pthread.h>
 
-/* Work nobody waits for is not done: a pinned buffer read too early still has its old contents. */
+/* Work that no call waits for is not done: a pinned buffer read too early still has its old contents. */
 void undone(void)
 {
 	CUstream s = new_stream();

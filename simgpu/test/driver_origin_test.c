@@ -50,7 +50,7 @@ static const void *image_of(int i)
 	return image;
 }
 
-/* What 1 becomes if the kernel adds 3 to it. */
+/* The result of a kernel that adds 3 to 1, if it is interpreted. */
 static float added(CUfunction f)
 {
 	static const float one = 1;

@@ -92,7 +92,7 @@ void shared_device(void)
 	CHECK(tell(&a, 'g') == 0 && tell(&b, 'm') == 0);
 	CHECK(tell(&a, 'v') == 0 && tell(&a, 't') == 0);
 	CHECK(tell(&a, 'f') == 0);
-	/* what a killed process had is free */
+	/* the memory of a killed process is free */
 	kill(b.pid, SIGKILL);
 	CHECK(waitpid(b.pid, &status, 0) == b.pid);
 	CHECK(tell(&a, 'f') == all - 1);

@@ -313,7 +313,7 @@ static void semaphores(void)
 	checked++;
 }
 
-/* A workspace that is first used in a capture holds anything before each replay of any graph, and before the first product beside them. */
+/* A workspace that is first used in a capture holds any bytes before each replay of any graph, and before the first product beside them. */
 static void captured(void)
 {
 	float one = 1, zero = 0, a = 2, b = 3, c = 0;

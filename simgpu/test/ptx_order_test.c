@@ -1,8 +1,8 @@
 /*
  * ptx_order_test.c: the order of warps between barriers.
  *
- * Warps that run from the first to the last would hide a missing barrier from all that read what an earlier warp wrote, and from all
- * whose memory a later warp overwrites.
+ * Warps that run from the first to the last would hide a missing barrier from all that read the writes of an earlier warp, and from
+ * all whose memory a later warp overwrites.
  */
 #include "ptx_test.h"
 

@@ -1,7 +1,7 @@
 /*
  * ptx_refused_test.c: the texts of refused.txt: wrong ones are refused with their line and cause, right ones load.
  *
- * That NVIDIA's assembler decides the same is what test-ptxas checks, which reads the same file.
+ * test-ptxas, which reads the same file, checks that NVIDIA's assembler decides the same.
  */
 #include "ptx_test.h"
 

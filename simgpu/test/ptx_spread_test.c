@@ -1,7 +1,7 @@
 /*
  * ptx_spread_test.c: the blocks of a launch on several processors.
  *
- * A thread asks for live memory once for each instruction of a launch: who asked tells which threads ran blocks.
+ * A thread asks for live memory once for each instruction of a launch: the threads that asked are those that ran blocks.
  */
 #include "../driver/ptx/ptx_internal.h"
 #include "ptx_test.h"
@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t asked[64];
 static int nasked;
 
-/* Whoever asks first waits so long for a second thread: it takes a block, if it was started, however loaded the machine is. */
+/* The first asker waits so many seconds for a second thread, which takes a block in this time if it was started. */
 static double patience;
 
 static double now(void)
@@ -50,7 +50,7 @@ static struct ptx_range find(void *ctx, uint64_t addr)
 	return dev_memory.find(ctx, addr);
 }
 
-/* Each thread of a block writes what its neighbour left in shared memory, times the block's number; more follows in front of ret. */
+/* Each thread of a block writes its neighbour's value in shared memory, times the block's number; more follows in front of ret. */
 #define KERNEL(more) ".version 8.7\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n" \
 	".reg .b32 %r<12>;\n.reg .b64 %x<4>;\n.reg .pred %q<2>;\n.shared .align 4 .b8 tile[512];\n" \
 	"ld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, tile;\nmad.lo.u32 %r3, %r1, 4, %r2;\nmov.u32 %r7, %ctaid.x;\n" \

@@ -57,7 +57,7 @@ static void lists_and_hints(void)
 	dev_free_all();
 }
 
-/* A copy is there after its wait and not before: the program without the wait reads what shared memory held. */
+/* A copy is there after its wait and not before: the program without the wait reads the old bytes of shared memory. */
 static void copies(void)
 {
 	static const char *const waits[] = { "", "cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.commit_group;\ncp.async.wait_group 0;", "cp.async.wait_all;" };
@@ -248,7 +248,7 @@ static void products(void)
 		product(&all[i]);
 }
 
-/* Half of a warp takes no part in what all of it has to. */
+/* Half of a warp takes no part in an operation that needs all of it. */
 static void half_a_warp(void)
 {
 	struct ptx_module *m = load_text(KERNEL("sm_90", "setp.ge.u32 %p1, %r1, 16;\n@%p1 ret;\nmov.u32 %r2, tile;\n"

@@ -81,7 +81,7 @@ static void device_flags(void)
 	checked++;
 }
 
-/* An executable graph takes the parameters of a second graph; one of another shape is refused and changes nothing. */
+/* An executable graph takes the parameters of a second graph; one of another shape is refused without a change. */
 static void graph_update(void)
 {
 	void *memory = NULL, *exec = NULL;

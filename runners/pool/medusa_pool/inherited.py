@@ -1,4 +1,4 @@
-"""Makes this process what a child of the caller would have been.
+"""Makes this process equal to a child of the caller.
 
 In: the message of the pool (docs/pool.md), with descriptors. Out: environment, folder, umask, limits, signals, descriptors and output as the caller's.
 Fails: OSError or ValueError if something cannot be made equal; the process is of no use then.
@@ -12,7 +12,7 @@ import sys
 
 
 def variables(wanted, recording):
-    """Those of the caller, and on top of them what imports did: in a cold start they do it to the caller's."""
+    """Sets the caller's variables, and then repeats the changes that imports made: in a cold start, imports change the caller's variables."""
     wanted = dict(wanted)
     for name in list(os.environ):
         # mutant: variables of the pool go
@@ -46,13 +46,13 @@ def descriptors(folder, received, numbers):
 
 
 def taken(fd):
-    """What imports have printed."""
+    """The text that imports have printed."""
     size = os.fstat(fd).st_size
     return os.pread(fd, size, 0)
 
 
 def streams(said):
-    """Python's own objects go on. Imports printed before the caller was there."""
+    """Prints the imports' text to the caller's output. Python's own stream objects stay."""
     for fd, text in zip((1, 2), said):
         while text:
             text = text[os.write(fd, text) :]
@@ -79,7 +79,7 @@ def clear_signals():
 
 
 def limits(rows):
-    """Last: they may leave no room for anything else."""
+    """Comes late: the limits may leave no room for other steps."""
     for number, soft, hard in rows:
         # mutant: limits of the caller
         if resource.getrlimit(number) != (soft, hard):

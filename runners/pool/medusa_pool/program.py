@@ -1,6 +1,6 @@
 """Runs a command line of the interpreter as the interpreter would.
 
-In: arguments behind the interpreter's options: a script, `-m MODULE` or `-c TEXT`, and the program's own. Out: the program, as __main__. Fails: as the
+In: arguments after the interpreter's options: a script, `-m MODULE` or `-c TEXT`, and the program's own. Out: the program, as __main__. Fails: as the
 program does; a traceback shows the program's frames only.
 """
 
@@ -20,7 +20,7 @@ def arguments(command):
 
 
 def first_place(command):
-    """What the interpreter puts before all places of modules; None: nothing."""
+    """The folder that the interpreter puts first in sys.path, or None if there is none."""
     # mutant: places of modules in safe mode
     if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
         return None

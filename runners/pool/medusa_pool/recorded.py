@@ -1,7 +1,7 @@
-"""On what imports depend: variables that they read, and whether they ask for the working folder or the command line.
+"""The facts that imports depend on: variables that they read, and whether they ask for the working folder or the command line.
 
 In: the process's environment and arguments, while modules are imported. Out: `facts`, and the variables that imports set and removed.
-Fails: nothing. Reads by C code (getenv) are not seen; the key of the pool lists those that are known.
+Fails: never. Reads by C code (getenv) are not seen; the key of the pool lists those that are known.
 """
 
 import os
@@ -12,7 +12,7 @@ PLAIN = type(os.environ)
 
 
 class Environment(PLAIN):
-    """Takes the place of os.environ's class. What it knows lies in one place, since os.environb is another object on the same data."""
+    """Takes the place of os.environ's class. Its notes lie in the Recording, because os.environb is another object on the same data."""
 
     def __getitem__(self, key):
         # mutant: variables that imports read
@@ -108,7 +108,7 @@ def started_with():
 
 
 def note(name, data):
-    """A variable that imports have set themselves tells nothing of the caller's. Neither does one that is read because it was listed."""
+    """A variable does not count if imports have set it themselves, or if it is read because it was listed."""
     if name in now.listed:
         now.listed.discard(name)
     elif name not in now.own and name not in now.reads:

@@ -1,7 +1,7 @@
 """Processes that an engine spawns come from the pool too, if it has one that fits.
 
-In: multiprocessing's method `spawn`, and the pool's socket. Out: a process object as multiprocessing makes it. Fails: nothing; whatever the pool
-does not have is spawned as ever, with one line that names the difference.
+In: multiprocessing's method `spawn`, and the pool's socket. Out: a process object as multiprocessing makes it. Fails: never; a process that the
+pool does not have is spawned as ever, with one line that names the difference.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The life of a process of the pool: it imports, waits, and becomes one start.
 
-In: a socket at descriptor 3, and a message on it that says what to import. Out: a message with what the imports depend on; after the caller's word, the
-caller's program. Fails: the process ends if the pool is gone, or the caller before its word; imports that fail are told to the pool.
+In: a socket at descriptor 3, and a message on it that names the modules to import. Out: a message with the facts that the imports depend on; after the
+caller's go byte, the caller's program. Fails: the process ends if the pool is gone, or the caller before its go byte; failed imports are told to the pool.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ PLAIN_DEVICES = "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"
 
 
 def link():
-    """The socket, at its place. Other descriptors are what the pool's starter left open."""
+    """The socket, at its place. Closes the other descriptors, which the pool's starter left open."""
     number = fcntl.fcntl(LINK, fcntl.F_DUPFD_CLOEXEC, ABOVE)
     os.closerange(LINK, number)
     os.closerange(number + 1, max([number, *used()]) + 1)
@@ -33,7 +33,7 @@ def link():
 
 
 def hide_output():
-    """What imports print is kept for the caller."""
+    """Keeps the text that imports print for the caller."""
     for fd, name in ((1, "stdout"), (2, "stderr")):
         kept = os.memfd_create(name)
         os.dup2(kept, fd)
@@ -58,12 +58,12 @@ def imported(job):
 
 @contextlib.contextmanager
 def uncollected():
-    """Nearly all that imports make stays. Without this, the collector goes through all of it again and again, and once more whenever the program collects."""
+    """Nearly all objects that imports make stay. Without this, the collector goes through all of them again and again, also in the program's collections."""
     before = gc.get_threshold()
     # mutant: no collections while modules are imported
     gc.set_threshold(0, *before[1:])
     yield
-    if gc.get_threshold()[0] == 0:  # otherwise an import has its own idea
+    if gc.get_threshold()[0] == 0:  # otherwise an import has set its own threshold
         gc.set_threshold(*before)
     gc.freeze()
 
@@ -74,7 +74,7 @@ def mapped():
 
 
 def files():
-    """Files whose contents are in this process: path, and what tells whether it is still the same."""
+    """Files whose contents are in this process: path, and the fields that show whether the file is still the same."""
     found = {p for p in mapped() if p.startswith("/") and not p.startswith(("/dev/", "/memfd:")) and not p.endswith(" (deleted)")}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
@@ -91,14 +91,14 @@ def files():
 
 
 def fresh(began):
-    """A file that was written while it may have been read is no ground to stand on."""
+    """Refuses a file that was written during the imports: its old or its new contents may have been read."""
     for row in files():
         if row["ctime"] / 1e9 > began and row["path"].endswith((".py", ".so")):
             raise RuntimeError(f"{row['path']} was changed while modules were imported")
 
 
 def opened():
-    """Imports that open a device or a session begin what is the caller's to begin."""
+    """Refuses imports that open a device or a session: only the caller's program may open them."""
     if any(os.path.basename(p) == SESSION for p in mapped()):
         raise RuntimeError("imports open a session (the engine does not take part in restored starts)")
     for fd in used():

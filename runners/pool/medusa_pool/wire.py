@@ -18,7 +18,7 @@ def send(link, message, descriptors=()):
     data = len(data).to_bytes(4, "big") + data
     beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     sent = link.sendmsg([data], beside)
-    # Sending nothing fails if the other side has read all and is gone.
+    # An empty send would fail if the other side has read all and is gone.
     if sent < len(data):
         link.sendall(data[sent:])
 
@@ -44,7 +44,7 @@ def receive(link):
 
 
 def packed(texts):
-    """Arguments and variables are bytes; JSON has none."""
+    """Arguments and variables are bytes, which JSON does not have."""
     return [base64.b64encode(os.fsencode(t)).decode() for t in texts]
 
 

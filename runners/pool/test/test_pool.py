@@ -1,4 +1,4 @@
-"""make pool-test: what recordings notice, and programs that run as the interpreter runs them.
+"""make pool-test: the facts that recordings note, and programs that run as the interpreter runs them.
 
 In: medusa_pool beside this folder. Out: unittest's. Fails: as unittest does.
 """

@@ -1,4 +1,4 @@
-/* driver.h: the driver as this library reaches it. Nothing is linked: entry points are looked up at the first use. */
+/* driver.h: this library's access to the driver. It is not linked: entry points are looked up at the first use. */
 #ifndef VBLAS_DRIVER_H
 #define VBLAS_DRIVER_H
 
@@ -35,7 +35,7 @@ struct vblas_driver {
 const struct vblas_driver *vblas_driver(void);
 
 /* A symbol of the loaded libcuda, found in the ELF tables of the library itself: neither the dynamic linker nor the
- * driver's own lookup takes part, so that nothing placed before them answers. NULL if it is not found. */
+ * driver's own lookup takes part, so no library that is placed before them answers. NULL if it is not found. */
 void *vblas_driver_symbol(const char *name);
 
 /* Keeps text and result for vblasLastError and returns r. */

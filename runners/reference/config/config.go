@@ -1,7 +1,7 @@
 // Package config reads the config.json of a Hugging Face checkpoint of the Llama architecture.
 //
 // In: the file's bytes. Out: a validated Config. Bad input is an *Error that names the file and the field; a feature
-// that changes what the model computes and that the engine lacks is refused, never ignored.
+// that changes the model's results and that the engine lacks is refused, never ignored.
 package config
 
 import (
@@ -120,11 +120,11 @@ func (k *keys) heads(c *Config) {
 	}
 }
 
-// digest is the SHA-256 of the canonical form: reformatting a file changes nothing, any value does.
+// digest is the SHA-256 of the canonical form: it depends on each value, and not on the formatting.
 func digest(data []byte) (string, error) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber() // 1e-05 stays what it is
+	d.UseNumber() // 1e-05 keeps its spelling
 	if err := d.Decode(&v); err != nil {
 		return "", err
 	}

@@ -50,7 +50,7 @@ func (e *KVSizeError) Error() string {
 // ErrFixedKV says that the KV cache has one size.
 var ErrFixedKV = errors.New("resize KV cache: the engine was started without --kv elastic")
 
-// newKVRanges plans ranges of equal size in a number of bytes, which hold at least a number of blocks. It allocates nothing.
+// newKVRanges plans ranges of equal size in a number of bytes, which hold at least a number of blocks. It allocates no memory.
 func newKVRanges(ranges int, bytes, block uint64, blocks int, m *memory) *kvRanges {
 	return &kvRanges{
 		memory: m,
@@ -103,7 +103,7 @@ func (r *kvRanges) check(bytes uint64) error {
 }
 
 // resize maps or unmaps pages until every range has a number of them. If a call fails, the ranges get their old number again, as far as
-// the driver lets them. Nothing may use the pages that go.
+// the driver allows it. The pages that go must not be in use.
 func (r *kvRanges) resize(pages int) error {
 	before := r.pages()
 	err := r.move(pages)
@@ -158,8 +158,8 @@ func (r *kvRanges) sleep() (freed uint64, err error) {
 	return freed, nil
 }
 
-// wake maps the least part, and then as many of the pages from before as the device has room for. If it has none for the least part, nothing is
-// mapped.
+// wake maps the least part, and then as many of the pages from before as the device has room for. If it has no room for the least part, no page
+// is mapped.
 func (r *kvRanges) wake() error {
 	for i := range r.all {
 		x := &r.all[i]
@@ -174,7 +174,7 @@ func (r *kvRanges) wake() error {
 	}
 	// mutant: memory of a KV cache that wakes
 	if r.move(r.kept) != nil {
-		return r.move(r.pages()) // pages that not every range has are of no use
+		return r.move(r.pages()) // unmaps pages that some ranges lack
 	}
 	return nil
 }

@@ -2,9 +2,9 @@
 // greedy decode through one captured CUDA graph per batch size. With Medusa in the process (package restore) its start is
 // recorded, or its graphs are restored instead of captured.
 //
-// In: Options and a Session. Out: an Engine that prefills and decodes Sequences. What can fail: a checkpoint that is not
-// whole or not supported (typed errors before anything is allocated), memory, the driver. A restore that cannot go on is
-// no error: the engine then captures its graphs itself.
+// In: Options and a Session. Out: an Engine that prefills and decodes Sequences. Fails: if a checkpoint is not whole or
+// not supported (typed errors before any allocation), if memory is short, if the driver fails. A restore that cannot go on
+// is no error: the engine then captures its graphs itself.
 //
 // An Engine belongs to one OS thread (runtime.LockOSThread): the one that called New.
 package engine
@@ -70,7 +70,7 @@ type Stage struct {
 	Took time.Duration
 }
 
-// New starts an engine. If the process is to end (*restore.Exit), nothing is given back; on any other error nothing stays behind but the device's primary context.
+// New starts an engine. If the process is to end (*restore.Exit), New frees no resources; on any other error it frees all but the device's primary context.
 func New(o Options, session *restore.Session) (*Engine, error) {
 	e := &Engine{session: session, kv: &kvCache{}, graphs: map[int]launcher{}}
 	if err := e.start(o); err != nil {
@@ -82,7 +82,7 @@ func New(o Options, session *restore.Session) (*Engine, error) {
 	return e, nil
 }
 
-// Close gives everything back. No step may be running.
+// Close frees all resources. No step may be running.
 func (e *Engine) Close() error {
 	var err error
 	if e.checkpoint != nil {

@@ -16,7 +16,7 @@ const (
 // natively.
 func (e *Engine) identify() error {
 	if e.session.Run() == restore.None {
-		return nil // nobody asks, and digesting a checkpoint costs time
+		return nil // no session needs the factors, and the digest of a checkpoint takes time
 	}
 	if e.options.KV == KVElastic {
 		block := kvBlockBytes(e.config, e.options.PageSize, e.storage)

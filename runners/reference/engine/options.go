@@ -7,7 +7,7 @@ import (
 	"medusa/runners/reference/config"
 )
 
-// Start says how the engine comes up when nothing is restored.
+// Start says how the engine starts if no graphs are restored.
 type Start string
 
 // The ways to start.
@@ -16,7 +16,7 @@ const (
 	StartNative Start = "native"
 	// StartKVOnly takes the KV cache's size as given and captures.
 	StartKVOnly Start = "kv-only"
-	// StartNoGraphs profiles and captures nothing: every decode step launches its kernels one by one.
+	// StartNoGraphs makes no profile and no captures: every decode step launches its kernels one by one.
 	StartNoGraphs Start = "no-graphs"
 )
 

@@ -18,7 +18,7 @@ func (e *Engine) KVSize() (KVSize, error) {
 	return KVSize{r.bytesOf(int(r.size / kvPage)), r.bytesOf(r.least), r.bytesOf(r.pages()), r.bytesOf(1), blocks}, nil
 }
 
-// FreeMemory is what the device has left for anybody, in bytes.
+// FreeMemory is the free memory of the device in bytes.
 func (e *Engine) FreeMemory() (uint64, error) {
 	free, _, err := cuda.MemInfo()
 	return free, err
@@ -34,8 +34,8 @@ func (e *Engine) BlocksFor(bytes uint64) (int, error) {
 }
 
 // ResizeKV gives an elastic KV cache a number of bytes, rounded down to whole pages of every range. Blocks that are to go are not handed out
-// any more. As long as sequences have some of them, nothing is unmapped and the answer is false: call it again after a sequence was dropped, or
-// KeepKV. After an error the cache has its old size.
+// any more. As long as sequences have some of them, no page is unmapped and the answer is false: call it again after a sequence was dropped, or
+// call KeepKV. After an error the cache has its old size.
 func (e *Engine) ResizeKV(bytes uint64) (done bool, err error) {
 	blocks, err := e.BlocksFor(bytes)
 	if err != nil {
@@ -60,7 +60,7 @@ func (e *Engine) ResizeKV(bytes uint64) (done bool, err error) {
 // KeepKV ends a resize that ResizeKV has not finished. All blocks are handed out again.
 func (e *Engine) KeepKV() { e.kv.resized(e.kv.blocks) }
 
-// stretchKV maps what an elastic KV cache is to have, once the graphs are there and nothing is left to verify. If the device has less memory
+// stretchKV maps the memory of an elastic KV cache, once the graphs are there and their verification is over. If the device has less memory
 // than that, the engine serves with the blocks that it has.
 func (e *Engine) stretchKV() {
 	r := e.kv.ranges
@@ -72,7 +72,7 @@ func (e *Engine) stretchKV() {
 		bytes = min(bytes, asked)
 	}
 	if err := r.move(max(r.pagesIn(bytes), r.least)); err != nil {
-		err = errors.Join(err, r.move(r.pages())) // pages that not every range has are of no use
+		err = errors.Join(err, r.move(r.pages())) // unmaps pages that some ranges lack
 		e.notices = append(e.notices, fmt.Sprintf("KV cache has %d of %d bytes: %v", r.bytesOf(r.pages()), bytes, err))
 	}
 	e.kv.resized(r.blocksIn(r.pages()))

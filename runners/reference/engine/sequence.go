@@ -16,7 +16,7 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("take sequence: %d tokens, between 1 and %d are possible (raise --max-model-len)", e.Tokens, e.Most)
 }
 
-// NewSequence makes a sequence of a prompt's tokens. Nothing is computed yet.
+// NewSequence makes a sequence of a prompt's tokens. It computes no step.
 func (e *Engine) NewSequence(prompt []int) (*Sequence, error) {
 	if len(prompt) < 1 || len(prompt) > e.options.MaxModelLen-1 {
 		return nil, &LengthError{len(prompt), e.options.MaxModelLen - 1}

@@ -3,7 +3,7 @@
  *
  * A row is one token: the token at positions[row] of the sequence whose blocks are listed in row sequences[row] of the
  * block tables. Decode has one row a sequence, prefill has many; both use these kernels, and causality comes from the
- * position alone. Rows with a negative position are padding: nothing is stored for them and their output is zero.
+ * position alone. Rows with a negative position are padding: they store no keys and values, and their output is zero.
  */
 #include "device.h"
 
@@ -59,7 +59,7 @@ __device__ __forceinline__ float add_product(float sum, float4v x, float4v y)
 	return sum;
 }
 
-/* What the lanes of a warp share. */
+/* The data that the lanes of a warp share. */
 struct Shared {
 	long where[WARP];
 	float query[MAX_HEAD_DIM], weight[WARP], partial[WARP * 4];

@@ -1,7 +1,7 @@
 // Package kernels holds the engine's device code: PTX made from the CUDA C++ beside it (`make ptx`), the mangled names of
 // its kernels, and the launch geometry they expect. README.md lists parameters and layouts.
 //
-// It knows nothing of a driver: the engine loads Modules, looks kernels up by Name and launches them.
+// It does not use the driver: the engine loads Modules, looks kernels up by Name and launches them.
 package kernels
 
 import (

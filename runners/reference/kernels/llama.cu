@@ -81,7 +81,7 @@ template <typename V, typename T>
 __device__ __forceinline__ void add_norm_row(T *residual, const T *x, const T *weight, T *out, int hidden, float eps)
 {
 	float squares = 0;
-	/* Each thread reads back only what it wrote itself, so the second loop needs no barrier for its sake. */
+	/* Each thread reads back only the elements that it wrote itself, so the second loop needs no barrier for them. */
 	for (EACH(V, i, hidden)) {
 		V v = load_as<V>(residual + i) + load_as<V>(x + i);
 		squares += sum_of_squares(v);

@@ -1,6 +1,6 @@
 // Package marks tells Medusa's interposer the facts that only the engine knows: phases, graph labels and tensors, through the
-// functions of interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does
-// nothing, and the engine runs as if Medusa did not exist. Nothing here can fail.
+// functions of interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark is a no-op,
+// and the engine runs as if Medusa did not exist. No function here can fail.
 package marks
 
 import (

@@ -11,7 +11,7 @@ import (
 	"medusa/runners/reference/tokenizer"
 )
 
-// answer is what a client gets: one object, or a stream of them.
+// answer is the answer that a client gets: one object, or a stream of them.
 type answer struct {
 	kind    kind
 	model   string
@@ -87,7 +87,7 @@ func (a *answer) whole(text string, reason serve.Reason) *response {
 // piece streams a part of the answer, which may hold no text yet.
 func (a *answer) piece(text string, ids []int) error { return a.write(text, ids, nil) }
 
-// finish streams what is left, the usage if it was asked for, and the end.
+// finish streams the rest of the text, the usage if it was asked for, and the end.
 func (a *answer) finish(text string, reason serve.Reason) error {
 	if err := a.write(text, nil, &reason); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (a *answer) write(text string, ids []int, reason *serve.Reason) error {
 	return a.stream.event(a.object(".chunk", c))
 }
 
-// fail reports an error: with a status if nothing was streamed yet, or else as the stream's last event.
+// fail reports an error: with a status if the stream has not begun, or else as the stream's last event.
 func (a *answer) fail(w http.ResponseWriter, err error) {
 	if a.stream == nil || !a.stream.begun {
 		fail(w, err)
@@ -180,7 +180,7 @@ func (t *text) add(id int) string {
 	return t.take(all[:end])
 }
 
-// rest returns what was held back.
+// rest returns the text that was held back.
 func (t *text) rest() string { return t.take(t.tokenizer.Decode(t.ids)) }
 
 func (t *text) take(all string) string {

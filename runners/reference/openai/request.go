@@ -48,7 +48,7 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// refused are fields that would change the answer in a way that the engine does not know. A value that asks for nothing is accepted:
+// refused are fields that would change the answer in a way that the engine does not know. A value without an effect is accepted:
 // null, false, 0, an empty text, list or object, and for those listed with 1 also 1.
 var refused = map[string]float64{
 	"temperature": 0, "n": 1, "best_of": 1, "echo": 0, "logprobs": 0, "top_logprobs": 0, "suffix": 0, "stop": 0, "stop_token_ids": 0,

@@ -1,7 +1,7 @@
 // Package oracle computes a Llama model on the CPU in float64. The engine's logits are judged against it.
 //
 // In: a configuration and weights (New), or a Hugging Face checkpoint directory in F32, F16 or BF16 (Load), and token ids.
-// Out: the logits at each position. It shares nothing with the engine, neither device code nor readers; it has no KV
+// Out: the logits at each position. It shares no code with the engine, neither device code nor readers; it has no KV
 // cache and no batches, only the definition of the architecture. Missing or misshapen tensors are errors.
 package oracle
 

@@ -12,7 +12,7 @@ import (
 const tiny = "../models/tiny"
 
 // The golden logits are transformers' (testdata/golden.py). It runs in float64 here, but its norms, angles and softmax are
-// float32 whatever the type of the model, so it agrees with the definition to about 1e-7 only.
+// float32 for each type of the model, so it agrees with the definition to about 1e-7 only.
 func TestLogitsAreTransformers(t *testing.T) {
 	data, err := os.ReadFile("testdata/golden.json")
 	if err != nil {

@@ -128,8 +128,8 @@ type entry struct {
 	Offsets [2]uint64 `json:"data_offsets"`
 }
 
-// parse reads the header of a file of a size. The data must follow it without gaps and reach to the file's end, so that
-// nothing a reader of the format ignores can change what a checkpoint's digest covers.
+// parse reads the header of a file of a size. The data must follow it without gaps and reach to the file's end. So the
+// digest of a checkpoint covers no bytes that a reader of the format ignores.
 func parse(r io.ReaderAt, size uint64, name string) ([]byte, []*Tensor, error) {
 	fail := func(section string, offset uint64, format string, args ...any) error {
 		return &FormatError{File: name, Section: section, Offset: offset, Reason: fmt.Sprintf(format, args...)}

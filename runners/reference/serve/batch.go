@@ -27,7 +27,7 @@ type Job struct {
 	blocks   int // of the KV cache, at its full length
 }
 
-// Batch is what an engine works on: jobs that run, and jobs that wait for room. As many run at a time as the engine's largest
+// Batch is the work of an engine: jobs that run, and jobs that wait for room. As many run at a time as the engine's largest
 // batch and its KV cache take at their full length. One that ends makes room for the next, so the batch size changes on the way.
 // A Batch belongs to the engine's thread.
 type Batch struct {
@@ -67,7 +67,7 @@ func (b *Batch) Add(j *Job) error {
 	return nil
 }
 
-// Remove ends a job early, if it is still there. Nothing of it is called any more.
+// Remove ends a job early, if it is still there. Its functions are not called any more.
 func (b *Batch) Remove(j *Job) {
 	b.waiting = slices.DeleteFunc(b.waiting, func(k *Job) bool { return k == j })
 	if i := slices.Index(b.running, j); i >= 0 {
@@ -76,7 +76,7 @@ func (b *Batch) Remove(j *Job) {
 	}
 }
 
-// leave gives back what a running job holds.
+// leave frees the resources of a running job.
 func (b *Batch) leave(j *Job) {
 	// mutant: blocks of a client that has left
 	b.e.Drop(j.sequence)

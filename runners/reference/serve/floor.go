@@ -9,15 +9,15 @@ import (
 
 // Floor is the memory that an elastic KV cache leaves to other processes of its device.
 type Floor struct {
-	Bytes  uint64        // that are to be free
+	Bytes  uint64        // of the device that are to be free
 	Wanted uint64        // bytes of the cache if there is room; 0: all of its range
 	Every  time.Duration // how often the device is asked
 	// Told is called after each change, and after the first of several that failed, with the size since then and the bytes that were free before.
 	Told func(size engine.KVSize, free uint64, err error)
 }
 
-// KeepFree gives memory of the cache back if less than the floor is free, and takes it again if there is room, up to what Resize was last
-// asked for. It returns when ctx ends or the loop has.
+// KeepFree gives memory of the cache back if less than the floor is free, and takes it again if there is room, up to the size that Resize
+// was last asked for. It returns when ctx or the loop ends.
 func (l *Loop) KeepFree(ctx context.Context, f Floor) {
 	l.wanted.Store(f.Wanted)
 	ticks := time.NewTicker(f.Every)

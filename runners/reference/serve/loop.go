@@ -35,7 +35,7 @@ type Loop struct {
 	wanted   atomic.Uint64 // bytes of an elastic KV cache
 }
 
-// NewLoop makes a Loop. Nothing is computed before Run.
+// NewLoop makes a Loop. It computes no step before Run.
 func NewLoop(e *engine.Engine) *Loop {
 	return &Loop{e: e, orders: make(chan func(*Batch)), ended: make(chan struct{})}
 }
@@ -113,8 +113,8 @@ func (l *Loop) Wake() (err error) {
 	return cmp.Or(ended, err)
 }
 
-// Resize gives an elastic KV cache another number of bytes, and returns what it has then. Requests that run keep their blocks, so a smaller
-// cache takes until they leave. If ctx ends before, or on error, the cache has its old size.
+// Resize gives an elastic KV cache another number of bytes, and returns its new size. Requests that run keep their blocks, so a resize to a
+// smaller cache waits until they leave. If ctx ends before, or on error, the cache has its old size.
 func (l *Loop) Resize(ctx context.Context, bytes uint64) (engine.KVSize, error) {
 	size, err := l.resize(ctx, bytes)
 	if err == nil {
@@ -149,7 +149,7 @@ func (l *Loop) KVSize() (size engine.KVSize, err error) {
 	return size, cmp.Or(ended, err)
 }
 
-// Answer continues a prompt and calls each with every token, on the caller's goroutine. A caller that is slow holds nobody up. If
+// Answer continues a prompt and calls each with every token, on the caller's goroutine. A slow caller does not delay others. If
 // ctx ends, the prompt leaves the batch.
 func (l *Loop) Answer(ctx context.Context, prompt []int, limits Limits, each func(id int) error) (Reason, error) {
 	limits.MaxTokens = min(limits.MaxTokens, l.e.MaxModelLen())

@@ -20,7 +20,7 @@ const FileName = "tokenizer.json"
 type Tokenizer interface {
 	// Encode returns the ids of a text, with the id that begins every text in front if the tokenizer has one.
 	Encode(text string) ([]int, error)
-	// Decode returns the text of ids. Special and unknown ids yield nothing.
+	// Decode returns the text of ids. Special and unknown ids yield no text.
 	Decode(ids []int) string
 }
 

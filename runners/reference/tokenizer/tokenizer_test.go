@@ -154,7 +154,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Decoding encoded text gives the text back, whatever it is.
+// Decoding encoded text gives the text back, for any text.
 func FuzzRoundTrip(f *testing.F) {
 	toks := []Tokenizer{mustParse(f, byteLevelFile("")), mustParse(f, byteLevelFile(llama3Pattern)), mustParse(f, sentencePieceFile())}
 	for _, text := range []string{"", "the cat", "  two  blanks ", "héllo ✓\n\t…", "ab ab"} {

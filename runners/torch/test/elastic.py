@@ -1,7 +1,7 @@
 """Restored starts of an engine with an elastic KV cache, with memory for parts of it.
 
-In: a way to start the engine, an artifact. Out: what is otherwise than it has to be: a start that captured, memory that was not asked for, by the
-device's log. Fails: as the starts do.
+In: a way to start the engine, an artifact. Out: the differences from the expected starts: a start that captured, memory that was not asked for,
+by the device's log. Fails: as the starts do.
 """
 
 import re

@@ -1,8 +1,8 @@
 """An engine whose graphs launch kernels of cuBLAS, cuBLASLt and cuDNN only.
 
-In: nothing, or --no-trigger, with which its triggering layers do nothing. Out: one JSON object, like engine.py, with what
-two replays of each graph left in its output, which was cleared before. The stand-ins' kernels
-mark the tiles that they complete, those of cuBLAS only if their semaphores are as the library left them.
+In: none, or --no-trigger, with which its triggering layers are no-ops. Out: one JSON object, like engine.py, with the
+values that two replays of each graph left in its output, which was cleared before. The stand-ins' kernels mark the tiles
+that they complete, those of cuBLAS only if their semaphores are as the library left them.
 """
 
 import argparse

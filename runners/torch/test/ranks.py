@@ -46,20 +46,20 @@ def all_ranks(name, files):
 
 
 def reports(output):
-    """What each rank printed, in order."""
+    """The reports that the ranks printed, in the order of ranks."""
     found = [json.loads(line) for line in output.splitlines() if line.startswith('{"device"')]
     return sorted(found, key=lambda report: report["rank"])
 
 
 def told(c, name, native, restored, count):
-    """What ranks say of themselves."""
+    """Compares the kinds of start that the ranks report."""
     starts = [[report["start"] for report in of] for of in (native, restored)]
     if starts != [["native"] * count, ["restored"] * count]:
         c.differ(name, "starts:", *starts)
 
 
 def finish(title, counts, done):
-    """Prints the last line of a test, and ends it. counts: numbers of ranks, as text; done: what all_ranks has returned."""
+    """Prints the last line of a test, and ends it. counts: numbers of ranks, as text; done: results of all_ranks."""
     for c, _ in done:
         for d in c.differences[:20]:
             print("difference:", d)

@@ -1,7 +1,7 @@
 """The results of comparisons, by case, in a file that docs/results/tested.md is made of.
 
-In: the versions that ran, the commit, a key of what the case depends on, and for each case a row of counts with the time that Medusa itself took of the restored start. Out: the
-file, with these rows in place of older ones of the same cases. Rows of other versions are dropped: a page never mixes them.
+In: the versions that ran, the commit, a key of the files that the case depends on, and for each case a row of counts with the time that Medusa itself took of the restored
+start. Out: the file, with these rows in place of older ones of the same cases. Rows of other versions are dropped: a page never mixes them.
 """
 
 import datetime
@@ -16,7 +16,7 @@ def counts(c):
 
 
 def own_time(path):
-    """What Medusa itself took of a start, by its status."""
+    """The time that Medusa itself took of a start, by the start's status."""
     with open(path, encoding="utf-8") as f:
         return {"milliseconds": round(json.load(f)["milliseconds"], 1)}
 
@@ -27,7 +27,7 @@ def since(before, after):
 
 
 def rows(path, key):
-    """The rows of cases that ran with what they depend on as it is now. key: of a case's name, or None."""
+    """The rows of cases that ran with the same files that they depend on now. key: of a case's name, or None."""
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:
@@ -37,7 +37,7 @@ def rows(path, key):
 
 
 def shown(path, key):
-    """Those that ran without a difference."""
+    """The rows of cases that ran without a difference."""
     return {case: row for case, row in rows(path, key).items() if not row["differences"]}
 
 

@@ -67,7 +67,7 @@ class Runs:
             **self.env,
         )
         if name == "native":
-            env["CUDART_STACK"] = "clean"  # a word that leads nowhere in this process is no pointer in any
+            env["CUDART_STACK"] = "clean"  # a word that points nowhere in this process is no pointer in any
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -99,13 +99,13 @@ class Case:
     prepare: list | None = None  # arguments of the command that makes its files
     expandable: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
-    untriggered: list | None = None  # arguments with which no triggering layer runs: restored once more so
-    elastic: bool = False  # the KV cache: restored with parts of it
+    untriggered: list | None = None  # arguments with which no triggering layer runs, for one more restored start
+    elastic: bool = False  # the KV cache is elastic: more starts are restored with parts of it
 
 
 def compare(args, case):
-    """One engine: started natively, materialized, restored in a new process. Returns the comparison, what the native and
-    the restored engine reported, and what Medusa itself took."""
+    """One engine: started natively, materialized, restored in a new process. Returns the comparison, the reports of the
+    native and the restored engine, and the time that Medusa itself took."""
     medusa = os.path.join(os.path.abspath(args.build), "medusa")
     runs = Runs(args, case)
     if case.prepare:

@@ -125,7 +125,7 @@ class TestComparison(unittest.TestCase):
         self.assertGreater(differences(0x6D65647573610001, (own[0], own[0], own[2])), 0)
 
     def test_mappings_side_by_side(self):
-        """Memory that is mapped piece by piece is one range, whatever the pieces."""
+        """Memory that is mapped piece by piece is one range, with any sizes of pieces."""
 
         def mapped(*sizes):
             return lambda p: p.mappings.update(pool=sizes)
@@ -150,7 +150,7 @@ class TestComparison(unittest.TestCase):
         self.assertEqual(self.left_behind([32, 32, None], address).differences, [])
         self.assertEqual(self.left_behind([32, None, None], 0).differences, [])
         self.assertEqual(self.left_behind([32, 32, None], 32).differences, [])  # the bytes that both addresses have in common
-        self.assertEqual(self.left_behind([32, 32, None], 0).differences, [])  # left out, since the memory was nobody's
+        self.assertEqual(self.left_behind([32, 32, None], 0).differences, [])  # left out, because the memory was free
         self.assertTrue(self.left_behind([32, 32, None], 0, memory="big").differences)  # a tensor with a name
         self.assertTrue(self.left_behind([32, 32, None], 5).differences)
         self.assertTrue(self.left_behind([32, 32, 32], 0).differences)
@@ -163,7 +163,7 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(self.left_behind([32, 40, 32], address).differences)
 
     def test_another_recorded_process(self):
-        """What it does not have in common with the others is left out."""
+        """Values that it does not have in common with the others are left out."""
         address = lambda p: p.at["big"] + 32
         checked = lambda: [Process(CHECKED, 0x4444444444444444)]
         for offset in (40, None):

@@ -1,4 +1,4 @@
-"""Tests of the comparison of collective calls: what a restored graph may have in a native call's place."""
+"""Tests of the comparison of collective calls: the nodes that may stand for a call in a restored graph."""
 
 import unittest
 

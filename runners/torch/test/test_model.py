@@ -54,7 +54,7 @@ def filled(fields, source, slots=None):
 
 class TestModel(unittest.TestCase):
     def test_decode_is_what_the_whole_sequence_gives(self):
-        """Also with an elastic cache: slots that no sequence of the batch has hold what no computation gets rid of."""
+        """Also with an elastic cache: slots that no sequence of the batch has hold NaNs, which no computation removes."""
         for (name, fields), slots in itertools.product(FAMILIES.items(), (None, [5, 1, 6])):
             with self.subTest(name, slots=slots), torch.inference_mode():
                 model = filled(SMALL | fields, Random(3, torch.float32), slots)

@@ -1,4 +1,4 @@
-"""Tests of what the plug-in decides, with stand-ins for torch and libmedusa.so. They need neither."""
+"""Tests of the plug-in's decisions, with stand-ins for torch and libmedusa.so. They need neither."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ with mock.patch.dict(sys.modules, {"torch": torch}):
 
 
 class Tensor:
-    """As much of a tensor as a mark looks at."""
+    """The attributes of a tensor that a mark reads."""
 
     def __init__(self, shape, stride, dtype=torch.float32):
         self.shape, self.strides, self.dtype = shape, stride, dtype
@@ -46,7 +46,7 @@ class Tensor:
 
 
 class Library:
-    """libmedusa.so: answers by function, and what was called."""
+    """libmedusa.so: answers by function, and the calls."""
 
     def __init__(self, **answers):
         self.answers, self.calls = answers, []
@@ -61,7 +61,7 @@ class Library:
 
 
 def opened(run=contract.RESTORE, **answers):
-    """A session of a start whose library answers so."""
+    """A session of a start whose library gives these answers."""
     library = Library(medusa_session_open=run, medusa_session_error=b"a reason", **answers)
     with mock.patch.object(session, "_library", lambda: library), mock.patch.dict(os.environ, {contract.ENV_RUN: "restore"}):
         with mock.patch.object(session.ctypes, "CDLL"):

@@ -1,4 +1,4 @@
-"""The file of results keeps the cases that ran, and nothing of other versions."""
+"""The file of results keeps the cases that ran, and no cases of other versions."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""The page about what releases of vLLM have otherwise than the supported ones.
+"""The page about the differences between releases of vLLM and the supported ones.
 
-In: the results of runs, by version. Out: Markdown. Fails: nothing.
+In: the results of runs, by version. Out: Markdown. Fails: never.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""Which names of vLLM the plug-in uses, by its own source.
+"""The names of vLLM that the plug-in uses, read from the plug-in's source.
 
 In: the plug-in's folder. Out: Uses. Fails: as reading does.
 """
@@ -10,7 +10,7 @@ import hashlib
 import os
 
 PACKAGE = "vllm"
-BY_NAME = "getattr", "hasattr", "setattr"  # functions that are given an attribute's name
+BY_NAME = "getattr", "hasattr", "setattr"  # functions that take an attribute's name
 
 
 @dataclasses.dataclass
@@ -20,7 +20,7 @@ class Uses:
     subclassed: dict  # (module, name) of a class of vLLM: the names of the methods that a subclass defines
 
     def digest(self):
-        """So that a test without vLLM notices that a fingerprint was made for another plug-in."""
+        """By this, a test without vLLM notices a fingerprint that was made for another plug-in."""
         text = repr([sorted(self.imported, key=str), sorted(self.attributes), sorted((c, sorted(m)) for c, m in self.subclassed.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -56,7 +56,7 @@ def add(found, tree):
 
 
 def imports(tree):
-    """By the name that a module gives them: what is imported from vLLM, and the names of other packages."""
+    """The imports from vLLM, by the name that the module gives them, and the names of other packages."""
     ours, others = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

@@ -1,8 +1,8 @@
-"""make vllm-fingerprint: what a release of vLLM has otherwise than the supported ones, as far as the plug-in uses it.
+"""make vllm-fingerprint: compares the definitions of vLLM that the plug-in uses between a release and the supported ones.
 
 In: a version, whose wheel is fetched into a temporary folder, or a folder that holds the package. Out: a line for each definition that is
 missing or differs, and last the counts against the nearest supported release. Fails: if the wheel cannot be fetched or a source cannot be
-parsed. A difference is no failure. Nothing of vLLM is run.
+parsed. A difference is no failure. vLLM is not run.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def arguments():
 
 
 def fetch(version, folder):
-    """The sources alone: a wheel holds half a gigabyte of machine code."""
+    """Unpacks only the sources of the wheel, which also holds half a gigabyte of machine code."""
     options = "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"
     subprocess.run([sys.executable, "-m", "pip", "download", *options, "-d", folder, f"vllm=={version}"], check=True)
     (wheel,) = glob.glob(os.path.join(folder, "vllm-*.whl"))
@@ -59,12 +59,12 @@ def now(tree, symbol):
 
 
 def others(tree, held):
-    """How many definitions are not the same. Fingerprints differ in how many they have."""
+    """The number of definitions that differ. Fingerprints hold different numbers of definitions."""
     return sum(now(tree, symbol) != known for kind in ("used", "called") for symbol, known in held[kind].items())
 
 
 def compare(tree, held):
-    """moved: (symbol, how) of each whose source differs, or which lies elsewhere. held: a fingerprint."""
+    """moved: (symbol, how) of each definition whose source differs, or which lies elsewhere. held: a fingerprint."""
     same, moved, missing = 0, [], []
     for kind in "used", "called":
         for symbol, known in held[kind].items():
@@ -87,7 +87,7 @@ def dotted(file):
 
 
 def elsewhere(tree, name):
-    """The file that defines a class or a function of this name, if there is one alone."""
+    """The file that defines a class or a function of this name, if exactly one does."""
     top = name.split(".")[0]
     found = []
     for folder, _, files in os.walk(os.path.join(tree.folder, "vllm")):

@@ -1,10 +1,10 @@
 """The definitions of vLLM that the plug-in depends on.
 
-In: the plug-in's uses, a Tree. Out: by `FILE:NAME`, hashes of what the plug-in uses itself and of what that calls within the package. Fails:
-as the tree does.
+In: the plug-in's uses, a Tree. Out: by `FILE:NAME`, hashes of the definitions that the plug-in uses itself, and of those that they call
+within the package. Fails: as the tree does.
 
 Objects have no types in the plug-in. So an attribute counts for each class that can be reached: from the imported classes, over
-attributes that the plug-in uses. That finds more than it needs, and does not miss a method because a variable has another name.
+attributes that the plug-in uses. That finds more than the plug-in needs, but it misses no method if a variable has another name.
 """
 
 import ast
@@ -18,8 +18,8 @@ from types_of import Types
 class Symbols:
     used: dict  # hashes by FILE:NAME
     called: dict
-    callers: dict  # of each that is called, the first that calls it
-    unresolved: list  # imports that lead nowhere
+    callers: dict  # the first caller of each called definition
+    unresolved: list  # imports without a definition
 
 
 class Closure:
@@ -37,7 +37,7 @@ class Closure:
         for (module, name), methods in sorted(self.uses.subclassed.items()):
             for place in self.tree.resolve(module, name):
                 self.subclass(place, methods)
-        for place in self.reached:  # which grows
+        for place in self.reached:  # read may append to it
             for name in sorted(self.uses.attributes):
                 self.read(place, name)
 
@@ -57,7 +57,7 @@ class Closure:
                 self.reach(t)
 
     def subclass(self, place, methods):
-        """The whole class: a method that a new release adds or changes may be one that the subclass has to have as well."""
+        """The whole class counts: if a new release adds or changes a method, the subclass may have to follow."""
         module, name = place
         self.used[(module, name + source.METHODS)] = None
         for c in self.tree.module(module).classes(name):
@@ -76,7 +76,7 @@ class Closure:
                 self.reach(t)
 
     def calls(self):
-        """By definition, who calls it first."""
+        """The first caller of each definition."""
         found = {}
         for caller in list(self.used):
             for callee in self.of(caller):

@@ -1,8 +1,7 @@
-"""A package's sources, and what a name in them leads to. Nothing is imported or run.
+"""A package's sources, and the definitions that a name in them refers to. No module is imported or run.
 
 In: the folder that holds the package. Out: definitions as (module, name), the classes that an expression may be an instance of, as far as
-annotations, constructors and assignments tell. Fails: with the error of a file that cannot be parsed; a name that leads
-nowhere leads to nothing.
+annotations, constructors and assignments tell. Fails: with the error of a file that cannot be parsed; an unknown name has no definitions.
 """
 
 import ast
@@ -29,7 +28,7 @@ class Module:
                 self.imports |= {a.name.split(".")[0]: (a.name.split(".")[0], None) for a in node.names if not a.asname}
 
     def definitions(self, name):
-        """As those of source.py, found once."""
+        """As source.definitions, with the members of each class cached."""
         owner, _, member = name.rpartition(".")
         if not owner:
             return self.bound.get(member, [])
@@ -135,7 +134,7 @@ class Tree:
         return tuple(dict.fromkeys(found))
 
     def named(self, module, expression):
-        """The definitions that a name, or a chain of them, leads to."""
+        """The definitions that a name, or a chain of names, refers to."""
         if isinstance(expression, ast.Name):
             return self.resolve(module.name, expression.id)
         if isinstance(expression, ast.Attribute):

@@ -1,7 +1,7 @@
 """The classes that an expression of the package may be an instance of.
 
-In: a Tree, an expression and the method that holds it. Out: places of classes. Fails: nothing; what annotations, constructors and assignments do not tell
-is unknown.
+In: a Tree, an expression and the method that holds it. Out: places of classes. Fails: never; a class that annotations, constructors and assignments do
+not show is left out.
 """
 
 import ast
@@ -29,7 +29,7 @@ class Types:
         return found
 
     def attribute(self, place, name):
-        """Of an attribute of a class. Of assignments that refer to each other, the first does not count twice."""
+        """The classes of a class's attribute. If assignments refer to each other, the first does not count twice."""
         key = place, name
         if key not in self.known:
             self.known[key] = ()
@@ -76,7 +76,7 @@ class Types:
         return []
 
     def local(self, module, owner, function, name):
-        """Of a name in a function. Of assignments that refer to each other, the first does not count twice."""
+        """The classes of a name in a function. If assignments refer to each other, the first does not count twice."""
         key = function or module.name, name
         if key not in self.known:
             self.known[key] = ()
@@ -111,7 +111,7 @@ class Types:
         return found
 
     def made(self, place):
-        """What calling a class or a function returns. Of functions that refer to each other, the first does not count twice."""
+        """The classes that a call of a class or a function returns. If functions refer to each other, the first does not count twice."""
         if self.tree.is_class(place):
             return [place]
         key = "made", place
@@ -121,7 +121,7 @@ class Types:
         return list(self.known[key])
 
     def returned(self, m, name):
-        """Of a function's annotation, and of its statements: an annotation may name a base class alone."""
+        """The classes in a function's annotation and in its return statements: an annotation may name only a base class."""
         module, owner = self.tree.module(m), (m, (name or "").rpartition(".")[0])
         found = []
         for d in module.definitions(name) if name else []:

@@ -3,9 +3,9 @@ start's own (`--pool FILE`) alone and with all of them, and in processes of a po
 the page cache.
 
 In: the output of `make vllm`. DEVICE=cuda: a GPU and its driver instead of the simulated ones. Out: a line about each round, tables of wall and processor seconds, the
-phases of the starts, and a last line: PASS if the aims are met, else short. Fails: exit code 1 if a start is not as it should be, if anything is compiled between /health and the first token, or if the first
-request loads code that a native start has loaded by then (the simulated GPU's log of calls tells). On the simulated GPU, kernels take no time: what is measured is
-everything else.
+phases of the starts, and a last line: PASS if the aims are met, else short. Fails: exit code 1 if a start is not as it should be, if anything is compiled between
+/health and the first token, or if the first request loads code that a native start has loaded by then (the simulated GPU's log of calls tells). On the simulated GPU,
+kernels take no time: everything else is measured.
 """
 
 import getpass
@@ -32,14 +32,14 @@ QUIET = 20  # seconds after a start without imports: longer than a start from th
 
 SIMULATED = os.environ.get("DEVICE", "simulated") == "simulated"
 
-# A module that, imported first, undoes a step: the collector runs during imports again.
+# If this module is imported first, it undoes a step: the collector runs during imports again.
 COLLECTS = "boot_collects"
 
 # Calls of the driver that load code, and those that look up a kernel, whose code the driver may load then.
 LOADS = "cuModuleLoad", "cuLibraryLoad", "cuLinkCreate"
 LOOKUPS = "cuModuleGetFunction", "cuLibraryGetKernel"
 
-# Names a user, so no file for all can have it. vLLM sets it before it spawns the engine core, as it sets what pool.yaml has for it.
+# The path names a user, so pool.yaml, which is for all users, cannot have it. vLLM sets it before it spawns the engine core, like the variables in pool.yaml.
 INDUCTOR = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())}
 
 
@@ -60,23 +60,23 @@ def processors(root):
     return sum(seconds[pid] for pid in below)
 
 
-# What a checkpoint of CHECKPOINT has otherwise than MODEL: 1.9 GB in two layers and two embeddings.
+# The fields in which the checkpoint's configuration differs from MODEL's: 1.9 GB in two layers and two embeddings.
 CHECKPOINT = {"hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "vocab_size": 64000}
 
 
 class Boot(Server):
     def __init__(self, args, **model):
-        super().__init__(args, "V1", **model)  # the other runner counts sampled tokens in a kernel, and kernels do nothing here
+        super().__init__(args, "V1", **model)  # the other runner counts sampled tokens in a kernel, and kernels are no-ops here
         self.socket = self.path("pool/socket")
-        # What each of the two processes imports until the server is healthy, as far as imports begin no work.
+        # The modules that each of the two processes imports until the server is healthy, except those whose import begins work.
         read = "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)"
         text = subprocess.check_output([args.python, "-c", read, POOL])
         self.api_server, self.engine_core = json.loads(text)["engines"]
         self.more = {}  # variables of the start at hand
-        self.first = {}  # what the first request loads, by way
+        self.first = {}  # the code that the first request loads, by way
 
     def variables(self):
-        """The same for all starts: imports look through the whole environment."""
+        """The environment, the same for all starts: imports look through the whole of it."""
         env = self.environment("restored")
         del env["SIMGPU_CALL_LOG"]
         if not SIMULATED:
@@ -90,7 +90,7 @@ class Boot(Server):
         return {os.path.join(folder, name) for cache in caches for folder, _, names in os.walk(cache) for name in names if not name.endswith(".lock")}
 
     def token(self):
-        """How many tokens a request for one gets. What they are says nothing here."""
+        """How many tokens a request for one gets. Their values do not matter here."""
         body = {"model": self.model, "prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0, "ignore_eos": True}
         url = f"http://127.0.0.1:{self.port}/v1/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -101,7 +101,7 @@ class Boot(Server):
             stop("first token:", e, e.read().decode())
 
     def timed(self, way, round, command):
-        """Seconds from the start of the command to the first answer of /health, to the first token, and of processors to the latter."""
+        """Seconds from the start of the command to the first answer of /health and to the first token, and processor seconds to the first token."""
         output, calls = self.path(f"{way}-{round}.output"), self.variables().get("SIMGPU_CALL_LOG")
         with open(output, "w", encoding="utf-8") as out:
             before, began = processors(os.getpid()), time.monotonic()
@@ -125,7 +125,7 @@ class Boot(Server):
         return healthy, first, work
 
     def loads(self, way, calls, logged):
-        """What the first request loads: libraries by the number of their kernels, and the kernels that are looked up."""
+        """Notes the code that the first request loads: libraries by the number of their kernels, and the kernels that are looked up."""
         with open(calls, "rb") as log:
             log.seek(logged)
             after = [fields[3:] for line in log if len(fields := line.decode(errors="replace").rstrip("\n").split("\t")) > 4]
@@ -232,7 +232,7 @@ def table(what, took):
 
 
 def phases(what, server, ways, rounds):
-    """Seconds of each phase of the engine core, medians; natively those of the artifact's own recording."""
+    """Median seconds of each phase of the engine core. The native ones come from the artifact's own recording."""
     took = {}
     inspected = json.loads(subprocess.check_output([server.medusa, "inspect", "-o", "json", server.artifact]))
     for stage in next(s for s in inspected["stages"] if s["Mode"] == "native")["Stages"]:
@@ -249,7 +249,7 @@ def phases(what, server, ways, rounds):
 
 
 def look(server):
-    """What the first request loads, of the log of calls."""
+    """Compares the code that the first request loads in a native and a restored start, by the log of calls."""
     for way, command in (("native", server.command), ("restored", [server.medusa, "restore", server.artifact, "--", *server.command])):
         server.more = {"SIMGPU_CALL_LOG": server.path(way + ".calls")}
         server.timed(way, "logged", command)
@@ -300,7 +300,7 @@ def main():
     pool = server.pool()
     try:
         for round in range(rounds):
-            # The pool has nothing to do while the others are measured.
+            # The pool is idle while the others are measured.
             imported = server.ready()
             for what, (engine, more, ways) in groups.items():
                 for way, start in ways.items():

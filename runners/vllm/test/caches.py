@@ -1,8 +1,8 @@
-"""make test-vllm-caches: the first restored start on another machine compiles nothing.
+"""make test-vllm-caches: the first restored start on another machine does not compile.
 
 In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a
-start of stock vLLM compiles nothing, or a restored one anything; if the model, the user's home and the caches lie in
-other places than they were recorded in.
+start of stock vLLM does not compile, or if a restored start does. The restored start finds the model, the user's home
+and the caches in other places than the recording.
 """
 
 import json

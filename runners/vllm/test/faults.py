@@ -1,7 +1,7 @@
-"""make test-vllm-faults: whatever stands in the way of a restored start, vLLM starts as it would without Medusa.
+"""make test-vllm-faults: with each fault that prevents a restored start, vLLM starts as it would without Medusa.
 
 In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a
-start that should be native is not, gives no or another reason, launches anything else than stock vLLM, or takes Medusa
+start that should be native is not, gives no or another reason, makes other launches than stock vLLM, or takes Medusa
 longer than it may.
 """
 
@@ -15,7 +15,7 @@ import shutil
 from run import HERE, Case, arguments, installed, stop
 
 LIMIT = 100.0  # milliseconds of wall time, disks included, that Medusa's own spans may take
-# torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
+# An artifact holds torch's workspace for cuBLAS, by default 32 MiB on this device. The time to read them would depend on the disk.
 WORKSPACE = ":4096:1"
 V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # vLLM itself takes this one for LoRA and draft models
 
@@ -44,7 +44,7 @@ def flip(case, artifact):
 
 
 def another_version(case, artifact):
-    """A newer release, as its metadata say. A method that the plug-in uses has another source: links stand for all other files."""
+    """A newer release, by its metadata, in which a method that the plug-in uses has another source. All other files are links."""
     folder = case.path("newer")
     (package,) = glob.glob(os.path.join(os.path.dirname(case.args.python), "..", "lib", "python*", "site-packages", "vllm"))
     for part in "", "v1", "v1/worker":
@@ -113,7 +113,7 @@ def faults(case):
 
 
 def launches(case, step):
-    """Everything that a process put on the device, in order: launches with their shapes, and graphs by their size. Second, how many it had put there before each capture."""
+    """The launches of a process, in order: kernels with their shapes, and graphs by their size. Second, how many launches came before each capture."""
     keep = ("kernel=", "grid=", "block=", "shared=", "nodes=")
     found, captures = [], []
     for function, facts in case.log(step):
@@ -144,7 +144,7 @@ class Test:
         return self.stock[key]
 
     def run_all(self, found, artifact):
-        """The first that is asked for is started first: no start waits for one that waits for a place."""
+        """Submits all stock starts first. So no start holds a place in the pool while its stock start waits for one."""
         for f in found:
             self.native(f)
         steps = [self.pool.submit(self.run, f, artifact) for f in found]
@@ -167,7 +167,7 @@ class Test:
         before = [self.case.medusa, "restore", "--status", status, copy, "--"]
         started = self.case.start(step, before, f.extra, **f.variables, **(more or {}))
         with open(self.case.path(step + ".output"), encoding="utf-8") as out:
-            lines = [line for line in out if "medusa: native start" in line]  # behind a progress bar, perhaps
+            lines = [line for line in out if "medusa: native start" in line]  # a progress bar may come before it in the line
         self.expect(f"{f.name}: lines:", len(lines) == 1 and f.says in lines[0], lines)
         self.expect(f"{f.name}: start:", started["start"] == "native", started["start"])
         self.expect(f"{f.name}: graph keys:", started["keys"] == native["keys"], started["keys"], native["keys"])
@@ -198,7 +198,7 @@ class Test:
         self.expect(f"{f.name}: phases:", len(phases) == len(set(phases)), phases)
 
     def after_ready(self, case, artifact):
-        """Restored graphs are used until weights are elsewhere, and not after it."""
+        """Restored graphs are used until weights move, and not afterwards."""
         how = "reload"
         started = case.start(how, [case.medusa, "restore", artifact, "--"], ["--then-reload"])
         with open(case.path(how + ".output"), encoding="utf-8") as out:
@@ -229,7 +229,7 @@ class Test:
 
     @staticmethod
     def alone(case, fault, artifact):
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:  # this one may be waited for in the other
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:  # the caller may hold the last place in the other pool
             test = Test(case, pool)
             test.run(fault, artifact)
         return test
@@ -258,7 +258,7 @@ class Test:
 
 
 def too_little_memory(case, artifact):
-    """vLLM itself does not start if others have the memory that it is to take, and says so in either case."""
+    """vLLM itself does not start if others have the memory that it is to take. It reports this with and without Medusa."""
     occupied, says = [*case.plain, "--occupy", str(7 << 30)], "Free memory on device"
     case.run("memory taken by others, stock", occupied, fails=says, PYTHONPATH="")
     case.run("memory taken by others", [case.medusa, "restore", artifact, "--", *occupied], fails=says)

@@ -1,9 +1,9 @@
 """Cases of settings that people run besides the usual ones: attention, graphs for any step, quantised weights and caches, speculation, models
 with an encoder of images. Requests are text alone.
 
-In: none. Out: model, attention backend, model runner, mode, and further arguments of LLM, by case. Nothing here fails.
+In: none. Out: model, attention backend, model runner, mode, and further arguments of LLM, by case. Fails: never.
 
-Weights are dummies: what a kernel computes does not count here, and which kernels, with which arguments, does.
+Weights are dummies: the results of kernels do not count here. The kernels and their arguments do.
 """
 
 import json

@@ -1,7 +1,7 @@
 """make test-vllm-ranks-faults: a rank of vLLM fails at a stage of its restored start, and all ranks start natively.
 
-In: as ranks_run.py. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a rank is restored or other than natively,
-if no reason is told, or reasons name another rank or several causes, if it takes too long, or if a process or a file of Medusa's is left.
+In: as ranks_run.py. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a rank is restored or differs from a native
+start, if no reason is given, or reasons name another rank or several causes, if it takes too long, or if a process or a file of Medusa's is left.
 """
 
 import glob
@@ -14,7 +14,7 @@ import ranks_run
 from ranks_run import HERE, Case, ranks
 from run import stop
 
-# An error may be Medusa's own to handle, and the others agree; death and silence end the engine.
+# Medusa may handle an error itself, and the other ranks agree. Death and silence end the engine.
 FAULTS = [
     ("identify", "error"),
     ("identify", "death"),
@@ -27,14 +27,14 @@ FAULTS = [
     ("make", "death"),
     ("ready", "death"),
 ]
-RANK_SECONDS, CALL_SECONDS = 6, 4  # how long ranks wait for each other, where they agree and in the communicator
+RANK_SECONDS, CALL_SECONDS = 6, 4  # how long ranks wait for each other, when they agree and in the communicator
 TORCH_SECONDS = 30  # likewise while torch makes its process groups; by default 10 minutes
 ENDS = 30  # seconds that vLLM may take to notice that a worker is gone, and to end
 NATIVE_LINE = re.compile(r"medusa: native start: (.*)")
 
 
 def reasons(output, rank):
-    """What ranks say of the start, each cause once; the engine's end comes after the cause that its ranks tell, if they tell one. Second, ranks that are blamed."""
+    """The causes that ranks give, each once. The engine's end is left out: it follows the cause that its ranks give, if they give one. Second, the blamed ranks."""
     found, blamed = set(), set()
     for line in NATIVE_LINE.findall(output):
         code, _, text = line.partition(": ")

@@ -40,7 +40,7 @@ class Case(Engine):
 
     def environment(self, step):
         env = super().environment(step)
-        del env["SIMGPU_CALL_LOG"]  # it is one for all processes
+        del env["SIMGPU_CALL_LOG"]  # all processes would write to one file
         nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
         return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "VLLM_ALLREDUCE_USE_SYMM_MEM": "0", "TRUTH_SUFFIX": ".%p"}
 

@@ -2,7 +2,7 @@
 command lines, and vLLM's /metrics then. The server sleeps and wakes once.
 
 In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a start
-is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU.
+is not as it should be. Requests are not served here: the kernel that counts sampled tokens is a no-op on the simulated GPU.
 """
 
 import json
@@ -53,7 +53,7 @@ class Server(Engine):
             return answer.status
 
     def doze(self):
-        """Sleeps and wakes, the KV cache first. Returns what the server answers."""
+        """Sleeps and wakes, the KV cache first. Returns the server's answers."""
         found = [self.post("/sleep?level=2"), self.get("/is_sleeping")]
         found += [self.post("/wake_up?tags=kv_cache"), self.get("/is_sleeping"), self.post("/wake_up?tags=weights"), self.get("/is_sleeping")]
         return found

@@ -1,4 +1,4 @@
-"""make test-vllm-sleep: vLLM sleeps at both levels and wakes, stock and restored; what it has of the device asleep, and how long it takes to wake.
+"""make test-vllm-sleep: vLLM sleeps at both levels and wakes, stock and restored; its device memory asleep, and the time to wake.
 
 In: the output of `make vllm`, and the model runners to test. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a restored
 engine captures, serves a step without a graph or with another one than before, or has more memory asleep than stock vLLM; and if it uses graphs that it must not use.
@@ -13,7 +13,7 @@ CYCLES = 20
 MODES = {"V2": "FULL_DECODE_ONLY", "V1": "FULL_AND_PIECEWISE"}
 MORE_ASLEEP = {"V2": 0, "V1": 2 << 20}  # bytes over stock's: on V1, one segment of torch's allocator
 DROPPED = "medusa: restored graphs are no longer used: "
-# What happens during the first sleep, and why graphs are used no more then, if they are not.
+# The fault during the first sleep, and the reason why graphs are dropped, or None if they are used again.
 FAULTS = (
     ("tags", None),  # out of order
     ("take", "wake graphs: allocate graph-owned"),

@@ -2,8 +2,8 @@
 
 In: as engine.py, and --cycles. Out: one JSON object: how it started, and for each cycle its level, bytes of the device in use asleep and awake,
 milliseconds of waking up, of the check of graphs if
-that is not part of it, and of the first request, graphs launched for requests, and what vLLM's graphs are. Fails: with the exception, or if memory of vLLM's that no
-step writes has changed.
+that is not part of it, and of the first request, graphs launched for requests, and the keys of vLLM's graphs. Fails: with the exception, or if memory of vLLM's that
+no step writes has changed.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def constants(worker):
 
 
 def take(size):
-    """Somebody else's memory."""
+    """Takes memory as another process would. Returns a function that frees it."""
     cuda, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
     if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size)):
         raise MemoryError(size)

@@ -1,7 +1,7 @@
 """Which of the repository's files the outcome of a case depends on.
 
-In: the root of the repository, vLLM's release, and the folders of the case's model and of its draft model. Out: a key that is another if one of these files is. Fails: if git or go does.
-Whatever is not known to be needless counts, so a new folder does.
+In: the root of the repository, vLLM's release, and the folders of the case's model and of its draft model. Out: a key that changes if one of these files changes. Fails: if git
+or go does. Each file counts that is not known to be needless, so a new folder does.
 """
 
 import functools
@@ -38,7 +38,7 @@ def counts(name, release, models, packages):
     if name.endswith(DOCUMENTS) or (name.startswith(NEEDLESS) and not name.startswith(THERE)):
         return False
     folder = os.path.dirname(name)
-    while folder and folder not in packages:  # what a package embeds lies below it
+    while folder and folder not in packages:  # files that a package embeds lie below it
         folder = os.path.dirname(folder)
     # mutant: packages that a start does not run
     return packages.get(folder, True)

@@ -1,4 +1,4 @@
-"""Tests of what LoRA's kernels are told for a replay, with stand-ins for vLLM's managers. They need neither vLLM nor torch nor numpy."""
+"""Tests of the inputs of LoRA's kernels for a replay, with stand-ins for vLLM's managers. They need neither vLLM nor torch nor numpy."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Tests of what architectures.py makes of a start's output. They need neither vLLM nor torch."""
+"""Tests of the outcomes that architectures.py finds. They need neither vLLM nor torch."""
 
 import json
 import os
@@ -24,14 +24,14 @@ class Outcome(unittest.TestCase):
         self.assertIsNone(architectures.outcome(1, VLLM))
 
     def test_an_exception_of_the_plugin(self):
-        """It costs the start, whatever the exit code says."""
+        """It counts with any exit code."""
         for code in 0, 1:
             self.assertEqual(architectures.outcome(code, OWN)["outcome"], "exception")
         self.assertIn("named_parameters", architectures.outcome(1, OWN)["reason"])
 
 
 class Without(unittest.TestCase):
-    """What Medusa could not materialize has to fail without it as well."""
+    """An engine that Medusa could not materialize has to fail without it as well."""
 
     def result(self, code, stock, output):
         case = types.SimpleNamespace(command=["engine"], go=lambda step, *command, **variables: (code, stock))

@@ -1,4 +1,4 @@
-"""Tests of the graph manager with stand-ins for torch and vLLM: what a restored start does in place of captures."""
+"""Tests of the graph manager with stand-ins for torch and vLLM: the steps of a restored start in place of captures."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ class Desc:
 
 
 class CudaGraphManager:
-    """As vLLM's, which captures what the factory makes."""
+    """As vLLM's, which captures the forwards that the factory makes."""
 
     def __init__(self, vllm_config, device, cudagraph_mode, decode_query_len, lora_capture_cases=None, varlen_decode=False):
         self.vllm_config, self.device, self.cudagraph_mode, self.decode_query_len = vllm_config, device, cudagraph_mode, decode_query_len
@@ -45,7 +45,7 @@ class CudaGraphManager:
 
 
 class ModelCudaGraphManager(CudaGraphManager):
-    """As vLLM's: its factory marks dummy rows as padding, which no graph does, and clears what says where rows lie."""
+    """As vLLM's: its factory marks dummy rows as padding, which no graph does, and clears the places of rows."""
 
     def capture(self, inputs):
         def create_forward_fn(desc, warmup):
@@ -70,7 +70,7 @@ class SpeculatorCudaGraphManager(CudaGraphManager):
 
 
 class DraftModelSpeculator:
-    """As vLLM's for EAGLE: two managers, of which the second captures nothing if there is one draft a step."""
+    """As vLLM's for EAGLE: two managers. The second makes no captures if there is one draft a step."""
 
     def __init__(self, inputs, drafts):
         self.inputs, self.drafts, self.model = inputs, drafts, None
@@ -155,7 +155,7 @@ class Starts(unittest.TestCase):
         self.drafts, self.manager, self.label = drafts, graphs.GraphManager, labels.label
 
     def start(self, restored, run=0, drafts=0, kind=EagleSpeculator, **made):
-        """The manager once the model's capture is done, and the inputs. drafts: of a draft model's, in a step."""
+        """The manager once the model's capture is done, and the inputs. drafts: a draft model's tokens in a step."""
         descs = [Desc(Mode.FULL, 1), Desc(Mode.FULL, 2)]
         parts = ["", "draft prefill ", "draft decode "][: 1 + min(drafts, 2)]
         session = self.session = Session([self.label(d, part) for part in parts for d in descs] if restored else None, run)
@@ -198,7 +198,7 @@ class Captures(Starts):
         self.assertEqual(([t.value for t in inputs.rows], padding.value), ([3, 4, 5, 6, 7, 8], False))
 
     def test_factories_are_no_skipped_work(self):
-        """A native start has called all of them when the phases begin that a restored one skips, and so has the latter."""
+        """Native and restored starts have called all factories before the phases that a restored start skips."""
         for restored in False, True:
             _, inputs = self.start(restored)
             self.assertEqual(self.phases[0], ("warmup", 4))

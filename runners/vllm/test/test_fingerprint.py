@@ -180,7 +180,7 @@ class Comparisons(Folders):
 
 
 class Starts(Folders):
-    """What a start finds, without the tool."""
+    """The difference that a start finds, without the tool."""
 
     def difference(self, **changes):
         held = self.held()
@@ -250,7 +250,7 @@ class Stored(unittest.TestCase):
 
 class Command(Folders):
     def test_last_line(self):
-        """A package without anything of vLLM's."""
+        """A package without vLLM's definitions."""
         self.put(self.folder + "/none/vllm", {"__init__.py": ""})
         done = subprocess.run(
             [sys.executable, os.path.join(TOOL, "releases.py"), "--version", "9.9", "--source", self.folder + "/none"], capture_output=True, text=True, check=False

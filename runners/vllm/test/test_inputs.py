@@ -83,7 +83,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual([(name, t.memory, role) for name, t, role, _ in self.inputs.sampled()], [("sampler.0", 0xA000, "scratch"), ("sampler.1", 0xB000, "scratch")])
 
     def test_requests(self):
-        """What a step leaves for each request has a name, and a runner without it has none."""
+        """The state that a step leaves for each request has a name. A runner without it has none."""
         penalties = types.SimpleNamespace(output_bin_counts=Tensor())
         runner = types.SimpleNamespace(req_states="states", sampler=types.SimpleNamespace(penalties_state=penalties))
         self.assertEqual(self.inputs.requests(runner), {"requests": "states", "penalties": penalties})

@@ -89,7 +89,7 @@ class Gate(unittest.TestCase):
             self.assertIn(torch, self.version("0.26.0", torch)[0] or "")
 
     def test_releases_that_differ(self):
-        """The reason names what differs, and how to try."""
+        """The reason names the difference, and how to try."""
         for release in "0.26.0", "0.27.0":
             reason, compared = self.version(release, "2.11.0", "a.py:f")
             self.assertEqual(compared, ["0.26.0"])
@@ -206,7 +206,7 @@ class Gate(unittest.TestCase):
         self.assertTrue("'b'" in reason and "(1, 'a')" in reason and "(0, 'a')" not in reason, reason)
 
     def test_share_of_the_device(self):
-        """As much as the artifact needs, never more than the user allows; later, what the user allows."""
+        """As much as the artifact needs, never more than the user allows; afterwards, the user's share."""
         for needed, share in (1, 0.25), (4, 0.9), (None, 0.9):
             cache = types.SimpleNamespace(gpu_memory_utilization=0.9)
             with contextlib.suppress(ValueError), gate.asking(cache, needed, lambda: 4):
@@ -431,7 +431,7 @@ class Uses(unittest.TestCase):
         self.assertEqual([said for said in session.told if said[0] == "phase"], [("phase", "capture")])
 
     def test_nothing_is_restored(self):
-        """The phase then begins with the captures, and nothing is asked for."""
+        """The phase then begins with the captures, and the session is not asked for graphs."""
         session = Session(self.one)
         session.restoring = False
         u = use.Use(session)

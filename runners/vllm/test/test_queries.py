@@ -24,7 +24,7 @@ class Queries(unittest.TestCase):
         self.assertEqual([queries.longest(config()), queries.longest(config(drafts=3))], [1, 4])
 
     def test_graphs_for_any_step(self):
-        """Of 15 tokens of 8 requests, the last has what is left: 8. Of 64, each has 8."""
+        """Of 15 tokens of 8 requests, the last has the remaining 8. Of 64, each has 8."""
         for sizes, most in {(8, 15): 8, (64,): 8, (4,): 1, (): 1}.items():
             self.assertEqual(queries.longest(config("FULL", sizes)), most, sizes)
         self.assertEqual(queries.longest(config("FULL", (8,), drafts=3)), 4)

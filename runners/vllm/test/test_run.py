@@ -61,7 +61,7 @@ class TestCases(unittest.TestCase):
 
 class TestListed(unittest.TestCase):
     def test_of_one_runner(self):
-        """What a start on the V1 runner may leave out is still demanded of the V2 runner."""
+        """A change that may be absent on the V1 runner is still demanded of the V2 runner."""
         text = "# comment\n\n*.a[*]\nV1 *.b\n"
         with mock.patch.object(run, "open", mock.mock_open(read_data=text), create=True):
             self.assertEqual((run.listed("V1"), run.listed("V2")), (["*.a[*]", "*.b"], ["*.a[*]"]))

@@ -1,4 +1,4 @@
-"""Tests of what make test-tokens decides without an engine: which cases, and which of their steps are finished."""
+"""Tests of the decisions of make test-tokens without an engine: which cases, and which of their steps are finished."""
 
 import os
 import sys

@@ -39,7 +39,7 @@ def make(model, folder, name):
 
 @contextlib.contextmanager
 def applied(model, folder, name):
-    """A model in single precision has the adapter meanwhile. name: None for none."""
+    """Inside this context, a model in single precision has the adapter. name: None for no adapter."""
     kept = {path: module.weight.clone() for path, module in adapted(model).items()} if name else {}
     tensors = load_file(os.path.join(place(folder, name), FILE)) if name else {}
     for path in kept:

@@ -1,9 +1,9 @@
 """ATen's operators for the simulated GPU, which executes none of ATen's own kernels.
 
-In: nothing; `install` replaces the CUDA kernels of all operators but those that launch none, and matrix products, which cuBLAS's stand-in
+In: none; `install` replaces the CUDA kernels of all operators but those that launch none, and matrix products, which cuBLAS's stand-in
 computes. Out: copies, fills and rows are driver calls or kernels of Triton, and may be captured (device.py). All other operators are computed by
-ATen on the host, in a host function that the stream runs in its turn: nothing waits, so a program that forgets to wait
-still finds old bytes. Operators whose result's size depends on contents wait, as ATen's own do.
+ATen on the host, in a host function that the stream runs in its turn. The call does not wait for it, so a program that
+forgets to wait still finds old bytes. Operators whose result's size depends on contents wait, as ATen's own do.
 Fails: RuntimeError if an operator of the host is captured; the process ends if one fails in its turn.
 """
 
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 import device
 
-# These make views, allocate, or ask, and launch nothing.
+# These make views, allocate, or query, and launch no kernels.
 NO_KERNEL = {
     "as_strided", "view", "view_as_real", "view_as_complex", "_reshape_alias", "unfold", "empty_strided", "empty.memory_format",
     "resize_", "set_", "set_.source_Storage", "set_.source_Storage_storage_offset", "set_.source_Tensor", "is_set_to", "record_stream",
@@ -33,7 +33,7 @@ _waiting, _names, _twins = {}, itertools.count(1), {}
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _in_turn(name):
-    """The stream has come to this operator. The thread may be anyone's: one that traces, or that tracks gradients."""
+    """The stream has come to this operator. Any thread may run it, also one that traces or tracks gradients."""
     try:
         with _disable_current_modes(), torch.inference_mode():
             _waiting.pop(name)()
@@ -117,7 +117,7 @@ class Host:
             yield from x if isinstance(x, (list, tuple)) else [x]
 
     def queued(self, args, kwargs, written):
-        """Sizes come from a run without contents."""
+        """The sizes of results come from a run on tensors without contents."""
         metas = {}
 
         def meta(x):

@@ -1,7 +1,7 @@
 """One case of make test-tokens: the steps that docs/true-tokens.md lists.
 
-In: the settings of run.py, the words of cases.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show
-what it has to show.
+In: the settings of run.py, the words of cases.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step with another result
+than it has to have.
 """
 
 import itertools
@@ -25,19 +25,19 @@ from medusa_vllm import contract  # noqa: E402
 
 SECONDS = 1800  # for each start of the engine
 STEPS = 1000  # of a case with traffic
-ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
-# Of the compilers. A case that bundles them restores elsewhere at other addresses, without them.
+ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # the command's argument, and the word that the status has to have
+# The compilers' caches. A case that bundles them also restores in another folder, at other addresses and without the caches.
 CACHES = {"TRITON_CACHE_DIR": "triton", "VLLM_CACHE_ROOT": "cache", "TORCHINDUCTOR_CACHE_DIR": os.path.join("cache", "inductor")}
 ELSEWHERE = "restored-relocate"
 DROPPED = "restored graphs are no longer used"
-# What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
+# The beginning of a refusal: verification has found the mistake. Another message is a failure of another kind.
 REFUSED = 'verify graph "'
-BUFFERS = 4  # that are tried
-NOTHING = 3  # the status of the program that makes mistakes: the artifact has no place for this one
+BUFFERS = 4  # saved buffers that are tried
+NOTHING = 3  # the exit code of the program that makes mistakes, if the artifact has no place for this one
 
 
 class Failed(Exception):
-    """A step that did not show what it has to show."""
+    """A step had another result than it has to have."""
 
 
 def differing(got, want):
@@ -113,9 +113,9 @@ class Case:
         return self.bundles and step == ELSEWHERE
 
     def compilers(self, step):
-        """Their caches and Triton's assembler. If `medusa materialize` finds no variable of theirs, the artifact bundles what they make, and starts use that:
-        kernels name the folder in which Inductor has written their sources, so those of another folder are other ones. Elsewhere there is an assembler without the
-        device library beside it, which refuses: the start fails if it compiles. What requests compile later is no part of the start."""
+        """Their caches and Triton's assembler. If `medusa materialize` finds no variable of theirs, the artifact bundles their output, and starts use that:
+        kernels name the folder in which Inductor has written their sources, so kernels from another folder are different. Elsewhere, the assembler has no device
+        library beside it, and refuses: the start fails if it compiles. Code that requests compile later is no part of the start."""
         tools, caches = self.settings.tools, {name: os.path.join(self.settings.work, folder) for name, folder in CACHES.items()}
         if self.elsewhere(step):
             tools = self.path("elsewhere")
@@ -174,7 +174,7 @@ class Case:
         return self.begun(*args, **more)["tokens"]
 
     def begun(self, step, artifact, addresses="exact", **more):
-        """What a restored start prints."""
+        """The report that a restored start prints."""
         status = self.path(step + ".json")
         command = [self.settings.medusa, "restore", "--strict", "--addresses", addresses, "--status", status, artifact, "--"]
         started = self.start(step, command, **more)
@@ -186,7 +186,7 @@ class Case:
         return started
 
     def expected(self):
-        """The requests, with what transformers answers."""
+        """The requests, with transformers' answers."""
         try:
             return extras.expected(self.feature, self.checkpoint)
         except FileNotFoundError as e:
@@ -200,7 +200,7 @@ class Case:
         return calls.count("\tcuStreamBeginCapture")
 
     def native(self):
-        """The tokens of a native start, and what the row says of it."""
+        """The tokens of a native start, and its part of the row."""
         started = self.start("native")
         tokens, captures = started["tokens"], self.captures("native")
         if not captures:
@@ -210,7 +210,7 @@ class Case:
         return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
 
     def happened(self, seen, step="native"):
-        """What requests that come and go have met."""
+        """The events that requests which come and go have met, as text. Each event has to have happened."""
         text = ", ".join(f"{n} {name}" for name, n in seen.items())
         self.say(f"{step}: {text}")
         if not all(seen.values()):
@@ -218,7 +218,7 @@ class Case:
         return text
 
     def judged(self, tokens):
-        """What transformers says to the tokens."""
+        """Compares the tokens with those of transformers. Returns the result as text."""
         requests = self.expected()
         tokens, drafts = tokens[: len(requests)], tokens[len(requests) :]
         if drafts:

@@ -1,12 +1,12 @@
-"""Writes small models with random weights, prompts for them, and what transformers generates from them on the CPU. Judges tokens of another engine.
+"""Writes small models with random weights, prompts for them, and the tokens that transformers generates on the CPU. Judges tokens of another engine.
 
     checkpoint.py FOLDER --make llama-float32 opt-bfloat16
     checkpoint.py FOLDER/opt-bfloat16 --judge TOKENS
 
 In: models and their types; or a list of tokens for each prompt. Out: FOLDER/MODEL-TYPE with config.json, weights, a tokenizer and expected.json: prompts, greedy
-tokens in single precision, and of each token by how much its logit exceeds the second; of a Llama also a draft model and adapters. Or a line of JSON: how many tokens do not have the best logit, how
-far the furthest is from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the tokens are too few different ones
-to show a mistake; or a token's logit is further from the best than BOUND allows.
+tokens in single precision, and of each token by how much its logit exceeds the second; of a Llama also a draft model and adapters. Or a line of JSON: how many
+tokens do not have the best logit, how far the furthest is from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the
+tokens are too few different ones to show a mistake; or a token's logit is further from the best than BOUND allows.
 """
 
 import argparse

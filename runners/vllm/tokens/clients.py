@@ -1,6 +1,6 @@
 """One request to an OpenAI server, whole or streamed.
 
-In: a port, a model's name, a prompt and a number of tokens. Out: the text. Fails: Lost, with the server's reason, if it gave none or a part of it.
+In: a port, a model's name, a prompt and a number of tokens. Out: the text. Fails: Lost, with the server's reason, if it gave no or partial text.
 """
 
 import json

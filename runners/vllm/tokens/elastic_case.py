@@ -1,7 +1,7 @@
 """A case of make test-tokens whose KV cache is elastic: one artifact serves with any part of the recorded cache, also while that changes.
 
-In: as case.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show what it has to show: a token that is
-not the native one, a request that is lost, other memory than was asked for, by the device's log.
+In: as case.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step with another result than it has to have: a token that
+is not the native one, a request that is lost, other memory than was asked for, by the device's log.
 """
 
 import os
@@ -16,7 +16,7 @@ RANGE = CROWDED // PAGE_BLOCKS * LAYERS * PAGE  # bytes of the recorded cache
 PERCENT = 5, 25, 60, 100
 RESIZES = 30
 NEIGHBOUR = "8080M"  # of a third process, which leaves no room for all of the cache on a device of 8 GiB
-# The calls of a resize. Each fails for the second layer's second page, when another page has to go back to what it was.
+# The calls of a resize. Each fails for the second layer's second page, when another page has to go back to its old state.
 CALLS = "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap"
 FAILS = 4
 
@@ -29,16 +29,16 @@ class ElasticCase(Case):
 
     def environment(self, step, mistake):
         process = {"CUDART_STACK": "clean"} if step.startswith("native") else {"PYTHONPATH": os.path.join(HERE, "served")} if step == SERVED else {}
-        # vLLM takes the names of plug-ins for something that its compiled code depends on, so they are the same in every start.
+        # vLLM's key of compiled code contains the names of plug-ins, so they are the same in every start.
         return super().environment(step, mistake) | {"VLLM_PLUGINS": "medusa,tokens", contract.ENV_VLLM_KV: "elastic"} | process | self.variables
 
     def told(self, more=(), size=None, **variables):
-        """What the next start is told: arguments, bytes of the cache, variables."""
+        """Sets the arguments, the bytes of the cache and the variables of the next start."""
         kv = {} if size is None else {contract.ENV_VLLM_KV: f"elastic:{size}"}
         self.more, self.variables = more, variables | kv
 
     def mapped(self, step):
-        """The bytes that the device's log has mapped, where nothing else is."""
+        """The bytes that are mapped by the device's log. They are the cache's if no other memory is mapped."""
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
             calls = re.findall(r"\t(cuMemMap|cuMemUnmap)\tCUDA_SUCCESS\t.*?bytes=(\d+)", f.read())
         return sum(int(n) if name == "cuMemMap" else -int(n) for name, n in calls)
@@ -78,7 +78,7 @@ class ElasticCase(Case):
         return count
 
     def beside(self, native):
-        """As much memory as another process leaves."""
+        """A start that gets as much memory as another process leaves."""
         step = "restored-beside-relocate"
         self.told(("--blocks", str(CROWDED)), SIMGPU_NEIGHBOUR=NEIGHBOUR)
         started = self.begun(step, self.artifact, "relocate")

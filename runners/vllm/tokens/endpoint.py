@@ -3,7 +3,7 @@
     endpoint.py MODEL PORT -- COMMAND
 
 In: a folder of checkpoint.py, the port that COMMAND serves on. Out: a line with the counts; the server has ended. Fails: exit code 1 if the server ends early, a
-token is not transformers', a size is not as asked, a size that cannot be is not refused, or /metrics says something else.
+token is not transformers', a size is not as asked, an invalid size is not refused, or /metrics has other numbers.
 """
 
 import json

@@ -56,7 +56,7 @@ def start(args):
 
 
 def serve(llm, worker, args):
-    """The tokens, what requests have met, and drafts."""
+    """The tokens, the events that requests have met, and drafts."""
     if args.steps:
         from traffic import Traffic
 

@@ -1,6 +1,6 @@
 """vLLM's kernels in C++ that a mixture of experts takes, in Triton: the choice of experts, the order of their tokens, the sum of their results.
 
-In: nothing; `install` replaces them. Out: the same results up to rounding. Fails: as Triton does; for experts that are spread over ranks, or chosen
+In: none; `install` replaces them. Out: the same results up to rounding. Fails: as Triton does; for experts that are spread over ranks, or chosen
 with a bias.
 """
 
@@ -14,7 +14,7 @@ _library = torch.library.Library("_moe_C", "IMPL")
 
 @triton.jit
 def choose(weights, ids, places, logits, padding, n, rows, K: tl.constexpr, NORMAL: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr):
-    """PADDED: some rows are no token's, and get no expert."""
+    """PADDED: some rows have no token, and get no expert."""
     row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     token = tl.load(padding + row) == 0 if PADDED else True
     x = tl.load(logits + row * n + i, i < n, float("-inf")).to(tl.float32)

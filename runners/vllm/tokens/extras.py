@@ -107,7 +107,7 @@ def slept(llm, cases, folder):
 
 @contextlib.contextmanager
 def proposals(worker):
-    """The tokens that a draft model proposes meanwhile, a row for each step: of drafts that are not accepted, no token tells."""
+    """The tokens that a draft model proposes meanwhile, a row for each step: the tokens do not show drafts that were not accepted."""
     speculator, rows = getattr(worker.model_runner, "speculator", None), []
     propose = getattr(speculator, "propose", None)
 

@@ -1,4 +1,4 @@
-"""What finished steps of make test-tokens have shown, so that a run can go on after another one.
+"""The results of finished steps of make test-tokens, so that a run can go on after another one.
 
 In: the work folder, a digest of the sources; a case's folder, its steps. Out: steps.json in each case's folder. Work of other sources is dropped, with the
 compilers' caches. Fails: as the file system does, and as a step does, which is then not finished.
@@ -12,7 +12,7 @@ import time
 
 
 def begin(work, sources):
-    """Without a digest nothing of earlier runs is kept."""
+    """Without a digest, the work of earlier runs is dropped."""
     noted = pathlib.Path(work, "sources")
     if not sources or not noted.exists() or noted.read_text() != sources:
         shutil.rmtree(work, ignore_errors=True)
@@ -31,7 +31,7 @@ class Kept:
         self.say(line)
 
     def step(self, name, make):
-        """What the step has returned, in this run or an earlier one, whose lines are printed again."""
+        """The result of the step, in this run or an earlier one. The lines of an earlier run are printed again."""
         if name not in self.steps:
             self.lines, began = [], time.monotonic()
             result = make()

@@ -1,6 +1,6 @@
 """vLLM's kernels in C++ that dense models take, in Triton: norms, gates of feed-forward networks, rotary positions.
 
-In: nothing; `install` replaces them. Out: the same results up to rounding. vLLM's own are machine code, which the simulated GPU does not execute.
+In: none; `install` replaces them. Out: the same results up to rounding. vLLM's own are machine code, which the simulated GPU does not execute.
 Fails: as Triton does; on layouts that the tests' models do not have.
 """
 

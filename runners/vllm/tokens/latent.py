@@ -1,6 +1,6 @@
 """The parts of multi-head latent attention (MLA) that vLLM does not have in Triton: writes to its cache, and attention of prompts.
 
-In: nothing; `install` replaces them. Out: the same results up to rounding; TRITON_MLA's decode steps stay vLLM's own. vLLM computes prompts by FlashAttention, which is
+In: none; `install` replaces them. Out: the same results up to rounding; TRITON_MLA's decode steps stay vLLM's own. vLLM computes prompts by FlashAttention, which is
 machine code. Fails: as Triton does; for a cache of another type; for a prompt that is computed in parts, or begins with a cached prefix.
 """
 

@@ -1,6 +1,6 @@
-"""What both of the test's engines tell vLLM: `LLM` and `vllm serve`.
+"""The arguments that both of the test's engines give vLLM: `LLM` and `vllm serve`.
 
-In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many tokens a step computes, the attention backend. Out: arguments of LLM, or the flags that say the same.
+In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many tokens a step computes, the attention backend. Out: arguments of LLM, or the same as flags.
 """
 
 import json
@@ -35,7 +35,7 @@ def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1, back
 
 
 def flags(arguments):
-    """Of vllm serve."""
+    """The flags of vllm serve."""
     for name, value in arguments.items():
         yield "--" + name.replace("_", "-")
         yield json.dumps(value) if isinstance(value, dict) else str(value)

@@ -1,10 +1,10 @@
 """An elastic KV cache changes its size while requests come and go.
 
-In: an engine that has one, the requests of checkpoint.py's folder. Out: how often what matters has happened: resizes that grew and shrank the cache, that waited
+In: an engine that has one, the requests of checkpoint.py's folder. Out: counts of events: resizes that grew and shrank the cache, that waited
 for requests, steps and answers; the time of resizes by the bytes that they moved. Fails: AssertionError for a token that is not
 transformers', a request that is lost, another size than was asked for, a resize that never ends.
 
-Each request begins somewhere in an answer, so prompts have many lengths and share prefixes, and what follows is known. The blocks
+Each request begins somewhere in an answer, so prompts have many lengths and share prefixes, and the next tokens are known. The blocks
 with the highest numbers are handed out first, so that most smaller sizes meet requests that have blocks which are to go.
 """
 
@@ -71,7 +71,7 @@ class Crowd(Traffic):
         return size
 
     def resize(self, size):
-        """The answer that is no promise."""
+        """Asks again until the answer is final."""
         for asked in range(STEPS):
             before, began = self.size()["mapped_bytes"], time.perf_counter()
             status, answer = self.ask("resize_kv_cache", size)
@@ -85,7 +85,7 @@ class Crowd(Traffic):
         raise AssertionError(f"no end of a resize to {size} bytes")
 
     def fits(self, size):
-        """A resize that has to be done."""
+        """A resize that has to succeed."""
         status, now = self.resize(size)
         assert status == DONE, now
         assert now["mapped_bytes"] <= size < now["mapped_bytes"] + now["page_bytes"], (size, now)

@@ -1,10 +1,10 @@
-"""Trains a small Llama to tell stories, and writes down what transformers lets it tell on the CPU.
+"""Trains a small Llama to tell stories, and writes down the stories that transformers generates with it on the CPU.
 
     story.py FOLDER             makes FOLDER
     story.py FOLDER --tell FILE prints the texts of a list of tokens for each prompt of FOLDER
 
 In: story.txt, whose parts stories are made of. Out: FOLDER with config.json, weights, a tokenizer and expected.json as checkpoint.py has it. Fails: the loss on stories
-that the model has not seen is above BOUND; or what it tells is one of those it has.
+that the model has not seen is above BOUND; or it tells a story that it was trained on.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def until_end(tokenizer, tokens):
 
 
 def tell(folder, path):
-    """Behind a story's end the model begins another one, which COUNT cuts off."""
+    """After a story's end the model begins another one, which COUNT cuts off."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder).backend_tokenizer
     with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f, open(path, encoding="utf-8") as g:
         for case, answer in zip(json.load(f), json.load(g), strict=True):

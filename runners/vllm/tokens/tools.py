@@ -1,4 +1,4 @@
-"""What `make test-tokens` and `make demo ENGINE=vllm` begin and end with.
+"""The first and the last step of `make test-tokens` and `make demo ENGINE=vllm`.
 
 In: arguments of a command line. Out: where everything lies; whether all of Triton's kernels were made by the project's tools. Fails: as argparse does.
 """

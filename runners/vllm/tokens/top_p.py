@@ -1,13 +1,13 @@
-"""vLLM's Triton kernel of top-p, of which a barrier is missing, with and without it.
+"""vLLM's Triton kernel of top-p, which lacks a barrier, with and without one.
 
     top_p.py            as make test-tokens runs the engine: the tool chain, SIMGPU_MACHINE_CODE=refuse
 
-In: nothing. Out: a line: how many of the batches have other tokens left than a sort leaves, from vLLM's kernel, and from the same with a barrier after each
+In: none. Out: a line: how many of the batches have other tokens left than a sort leaves, from vLLM's kernel, and from the same with a barrier after each
 store to the buffer that other threads read. Fails: exit code 1 if vLLM's kernel is right each time (it is mended, and traffic.py may draw with top-p), or if
 the barriers do not mend it.
 
-A batch of eight rows and more takes this kernel. It stores a row's likely tokens to a buffer and reads them, with nothing between that the threads of a block wait
-at. Between barriers the simulated GPU runs warps in random order, so some read what an earlier batch has left there.
+A batch of eight rows and more takes this kernel. It stores a row's likely tokens to a buffer and reads them, without a barrier of the block in between. Between
+barriers the simulated GPU runs warps in random order, so some read the data of an earlier batch.
 """
 
 import importlib.util

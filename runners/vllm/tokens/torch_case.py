@@ -1,6 +1,6 @@
 """The case of make test-tokens without vLLM: the engine of runners/torch, its decode steps compiled by Inductor.
 
-In: as case.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show what it has to show.
+In: as case.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step with another result than expected.
 """
 
 import os
@@ -20,7 +20,7 @@ class TorchCase(Case):
         return self.program("torch_engine.py", ",".join(map(str, BATCHES)))
 
     def environment(self, step, mistake):
-        # The engine imports the plug-in. Where medusa starts the engine, it finds it.
+        # The engine imports the plug-in. If medusa starts the engine, it finds the plug-in.
         plugin = {"PYTHONPATH": os.path.join(HERE, "..", "..", "torch", "python")} if step == "native" else {}
         return super().environment(step, mistake) | plugin
 

@@ -1,8 +1,8 @@
 """Requests that come and go while others run.
 
-In: an engine, how many steps it has to make, a seed. Out: the tokens of each request, and how often what matters has happened: requests that
-gave up their place and began again, prompts that were computed in parts, prompts that began with tokens another one had left in the KV cache,
-requests that were aborted. Fails: as the engine does.
+In: an engine, how many steps it has to make, a seed. Out: the tokens of each request, and counts of events: requests that gave up their
+place and began again, prompts that were computed in parts, prompts that began with tokens another one had left in the KV cache, requests
+that were aborted. Fails: as the engine does.
 
 Half of the requests choose the most likely token, half draw with a seed.
 """
@@ -32,7 +32,7 @@ class Traffic:
         return [self.rng.randrange(3, self.words) for _ in range(n)]
 
     def observe(self):
-        """Counts what the scheduler decides."""
+        """Counts the scheduler's decisions."""
         scheduler = self.core.scheduler
         schedule = scheduler.schedule
 

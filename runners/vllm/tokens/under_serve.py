@@ -1,8 +1,8 @@
 """make test-serve-vllm: two models of vLLM and one of the reference engine under `medusa serve`, on one simulated GPU that does not hold them all.
 
 In: as run.py. Out: a line about each step, and last "test-serve-vllm: PASS ...". Fails: exit code 1 if an answer is not that of the engine alone, if a request is lost
-without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if nothing was evicted, put to sleep or woken, if an engine
-process has not imported beside its API server (pool.yaml), if the log of decisions does not replay, or if a process is left.
+without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if no engine was evicted, put to sleep or woken, if an
+engine process has not imported beside its API server (pool.yaml), if the log of decisions does not replay, or if a process is left.
 """
 
 import argparse
@@ -55,17 +55,17 @@ class Model(Case):
         return ["{port}" if word == str(self.port) else word for word in self.engine()]
 
     def variables(self):
-        """Those that the server's own environment lacks."""
+        """The engine's variables that the server's own environment lacks."""
         own = {k: v for k, v in self.environment("served", None).items() if os.environ.get(k) != v}
         return own | {"VLLM_SERVER_DEV_MODE": "1"}
 
     def alone(self):
-        """Requests, and what the engine answers alone, started natively."""
+        """Requests, and the answers of the engine alone, started natively."""
         tokens, _ = self.native()
         return [{"prompt": case["prompt"], "max_tokens": case["count"], "want": " ".join(map(str, got))} for case, got in zip(self.expected(), tokens, strict=True)]
 
     def demand(self, metrics):
-        """What the server's page of metrics has to say of the engine."""
+        """Checks the engine's metrics on the server's page."""
 
     def profiles(self, log):
         """How many kernels of a log compute on as many rows as the profile's forward has."""
@@ -197,7 +197,7 @@ class Server:
         raise Failed(f"medusa serve does not serve\n{read(self.output)[-2000:]}")
 
     def processes(self):
-        """All that the server has started, by their number: the name. Titles that programs give themselves lie where their environment was, so parents tell."""
+        """The names of all processes that the server has started, by number. A program's title overwrites its environment, so the parents identify a process."""
         parents, names = {}, {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -313,7 +313,7 @@ def changes(text):
 
 
 def picture(s, folder, name, port):
-    """The server's page as a browser shows it; nothing without a folder."""
+    """A picture of the server's page as a browser shows it. Without a folder, none is taken."""
     if folder:
         command = [s.python, os.path.join(HERE, "picture.py"), f"http://127.0.0.1:{port}/", os.path.join(folder, name)]
         subprocess.run(command, check=True, timeout=PATIENCE)
@@ -347,7 +347,7 @@ def show(s, args):
         halfway.start()
         load.run(port, args.requests, args.kills)
         halfway.join(PATIENCE)
-        # Whatever the kills left out: two of the three have room, so each makes room for another.
+        # For the events that did not happen because of the kills: two of the three have room, so each makes room for another.
         for m in 2 * [models[1], models[0], models[2]]:
             load.ask_of(port, m.name)
             m.demand(metrics(port))

@@ -31,7 +31,7 @@ def spoil(holder, call, rank, kind):
 
 
 class Finder:
-    """Spoils the call once its module is there: to import it in each process of vLLM would import torch."""
+    """Spoils the call once its module is imported. An import from here would import torch in each process of vLLM."""
 
     def find_spec(self, name, path, target=None):
         rank, call, kind = os.environ["FAILING"].split()

@@ -1,15 +1,15 @@
 """FlashAttention's schedules on the simulated GPU.
 
-In: this folder in PYTHONPATH. Out: each schedule is zeros. Fails: nothing here fails.
+In: this folder in PYTHONPATH. Out: each schedule is zeros. Fails: never.
 
-The kernel that makes the schedule of a step is a no-op there. The result is old contents of the memory, which a start with captures and one without have otherwise.
+The kernel that makes the schedule of a step is a no-op there. Its result is old contents of the memory, which differ between a start with captures and one without.
 """
 
 import sys
 
 import torch
 
-MODULES = "vllm.v1.attention.backends.fa_utils", "vllm.v1.attention.backends.flash_attn"  # where it is, and who has imported it
+MODULES = "vllm.v1.attention.backends.fa_utils", "vllm.v1.attention.backends.flash_attn"  # the module that has the function, and the one that imports it
 
 
 def install():
@@ -19,7 +19,7 @@ def install():
 
     def cleared(*args, **kwargs):
         made = make(*args, **kwargs)
-        # In a graph, zeros are part of it; elsewhere a copy from the host is made.
+        # A capture records the zeros in the graph. Outside of captures, they are copied from the host.
         return made.zero_() if torch.cuda.is_current_stream_capturing() else made.copy_(torch.zeros(made.shape, dtype=made.dtype))
 
     for module in filter(None, map(sys.modules.get, MODULES)):
