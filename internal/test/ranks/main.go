@@ -98,15 +98,7 @@ func all(faults int, seed uint64) error {
 			return fmt.Errorf("%d ranks: %w", n, err)
 		}
 	}
-	verdict := "PASS"
-	switch {
-	case seen.differences != 0:
-		err = errors.New("compare tokens: those of restored starts differ from the native ones")
-	case seen.tokens == 0:
-		err = errors.New("compare tokens: there are none")
-	case seen.truth.calls != seen.collectives:
-		err = fmt.Errorf("count collectives: the artifacts have %d, the device's truth has %d", seen.collectives, seen.truth.calls)
-	}
+	verdict, err := "PASS", seen.judge()
 	if err != nil {
 		verdict = "FAIL"
 	}
@@ -224,6 +216,19 @@ type outcome struct {
 }
 
 func (o outcome) String() string { return fmt.Sprintf("%v, ranks %q\n%s", o.err, o.ranks, o.stderr) }
+
+// judge returns the reason why the totals show no equal restored starts, or nil.
+func (c *compared) judge() error {
+	switch {
+	case c.differences != 0:
+		return errors.New("compare tokens: those of restored starts differ from the native ones")
+	case c.tokens == 0:
+		return errors.New("compare tokens: there are none")
+	case c.truth.calls != c.collectives:
+		return fmt.Errorf("count collectives: the artifacts have %d, the device's truth has %d", c.collectives, c.truth.calls)
+	}
+	return nil
+}
 
 // all counts the ranks that came by their graphs in this way.
 func (o outcome) all(how string) (n int) {

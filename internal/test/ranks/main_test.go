@@ -3,12 +3,33 @@ package main
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"medusa/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
+
+// Each total that shows no equal restored start has its own reason.
+func TestJudge(t *testing.T) {
+	good := compared{tokens: 4, collectives: 6, truth: truthCounts{calls: 6}}
+	for _, tt := range []struct {
+		change func(c *compared)
+		want   string
+	}{
+		{func(*compared) {}, ""},
+		{func(c *compared) { c.differences = 1 }, "differ"},
+		{func(c *compared) { c.tokens = 0 }, "there are none"},
+		{func(c *compared) { c.truth.calls = 5 }, "the artifacts have 6, the device's truth has 5"},
+	} {
+		c := good
+		tt.change(&c)
+		if err := c.judge(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %q", c, err, tt.want)
+		}
+	}
+}
 
 // Two ranks restore, and the controls about agreement of ranks end as they have to. make test-ranks has the others.
 func TestRanks(t *testing.T) {

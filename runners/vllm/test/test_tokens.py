@@ -1,5 +1,6 @@
 """Tests of the decisions of make test-tokens without an engine: which cases, and which of their steps are finished."""
 
+import json
 import os
 import sys
 import tempfile
@@ -9,6 +10,7 @@ import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tokens"))
 
+import case  # noqa: E402
 import cases  # noqa: E402
 from kept import Kept, begin  # noqa: E402
 
@@ -43,6 +45,24 @@ class TestCases(unittest.TestCase):
         for name, why in cases.ABSENT.items():
             self.assertNotIn(name, cases.every())
             self.assertRaisesRegex(ValueError, why, cases.select, name)
+
+
+class TestStart(unittest.TestCase):
+    def start(self, **printed):
+        """The tokens of a case whose engine prints this."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "output")
+            open(path, "w", encoding="utf-8").close()
+            output = json.dumps({"device": "Simulated GPU", **printed})
+            one = types.SimpleNamespace(served=False, engine=list, path=lambda _: path, output=lambda *_: output, fail=self.fail)
+            return case.Case.start(one, "native")["tokens"]
+
+    def test_drafts_are_compared_as_tokens(self):
+        self.assertEqual(self.start(tokens=[[1], [2]], drafts=[[3]]), [[1], [2], [3]])
+        self.assertEqual(self.start(tokens=[[1]], drafts=[]), [[1]])
+
+    def test_another_engine_has_no_drafts(self):
+        self.assertEqual(self.start(tokens={"2": [[1], [2]]}), {"2": [[1], [2]]})
 
 
 class TestKept(unittest.TestCase):
