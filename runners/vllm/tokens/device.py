@@ -66,7 +66,9 @@ def copy_rows(table, index, out, width, pitch, BLOCK: tl.constexpr):
 def largest(x, out, width, pitch, BLOCK: tl.constexpr):
     row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     v = tl.load(x + row * pitch + i, i < width, -float("inf")).to(tl.float32)
-    tl.store(out + row, tl.min(tl.where(v == tl.max(v, 0), i, BLOCK), 0).to(tl.int64))
+    # As ATen's: NaN is larger than all numbers. A mistake may leave a row of NaN, which equals none.
+    best, unordered = tl.min(tl.where(v == tl.max(v, 0), i, BLOCK), 0), tl.min(tl.where(v != v, i, BLOCK), 0)
+    tl.store(out + row, tl.where(unordered < BLOCK, unordered, best).to(tl.int64))
 
 
 @triton.jit
