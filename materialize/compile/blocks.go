@@ -173,14 +173,27 @@ func (r *run) lastTensors() []*trace.Tensor {
 	return out
 }
 
-// leftover reports whether the pointer is most likely an old address that somebody left: both runs say that nobody's memory lies
-// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name.
-func (m *blocks) leftover(p graphir.Pointer) bool {
+// leftover says why the pointer is most likely an old address that somebody left, or nothing: both runs say that nobody's memory lies
+// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name. The native graph could not follow an address of memory that was freed.
+func (m *blocks) leftover(p graphir.Pointer) string {
 	if p.Space != graphir.SpaceAlloc {
-		return false
+		return ""
 	}
-	in := &m.spec.Allocations[p.Index]
-	return in.Suballocated && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
+	switch in := &m.spec.Allocations[p.Index]; {
+	case !in.Live: // mutant: old address of memory that was freed
+		return "which was freed before the engine was ready"
+	case in.Suballocated && m.a.ownerless(p) && m.b.ownerless(p):
+		return "in a block that was free when the capture phase began and at ready"
+	}
+	return ""
+}
+
+// target is the pointer of an old address, if a restored start has the memory.
+func (m *blocks) target(p graphir.Pointer) *graphir.Pointer {
+	if !m.spec.Allocations[p.Index].Live {
+		return nil
+	}
+	return &p
 }
 
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.

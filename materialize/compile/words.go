@@ -205,12 +205,15 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 		}
 		if isPointer {
 			clear(out[o : o+8])
+			reason := ""
 			// mutant: old address in padding
-			if size > 8 && p.blocks.leftover(ptr) {
-				lead := ptr
-				pad(Padding{Offset: o, Size: 8, pointer: &lead, Cause: &WordError{
+			if size > 8 {
+				reason = p.blocks.leftover(ptr)
+			}
+			if reason != "" {
+				pad(Padding{Offset: o, Size: 8, pointer: p.blocks.target(ptr), Cause: &WordError{
 					Offset: uint64(o - off), A: binary.LittleEndian.Uint64(a[o:]), B: binary.LittleEndian.Uint64(b[o:]),
-					Reason: fmt.Sprintf("it leads to %s in both runs, in a block that was free when the capture phase began and at ready", lead)}})
+					Reason: fmt.Sprintf("it leads to %s in both runs, %s", ptr, reason)}})
 			} else {
 				relocations = append(relocations, graphir.Relocation{Offset: o, Pointer: ptr})
 			}

@@ -5,13 +5,13 @@ the order of vLLM's own loop (CudaGraphManager.capture). Fails: as the factory d
 """
 
 
-def call(descs, create_forward_fn):
-    """Runs none of the forwards that the factory returns: restored graphs stand for them."""
+def call(descs, create_forward_fn, breakable=False):
+    """Runs none of the forwards that the factory returns: restored graphs stand for them. breakable: whether those for prefills are."""
     by_name = {mode.name: found for mode, found in descs.items()}
     # mutant: factories in the order of captures
     for mode in "PIECEWISE", "FULL":
         for desc in by_name.get(mode, ()):
             create_forward_fn(desc, warmup=True)
             # mutant: factories of captures
-            if mode == "FULL":
+            if mode == "FULL" or breakable:
                 create_forward_fn(desc, warmup=False)

@@ -15,6 +15,7 @@ import medusa
 from medusa import marks
 
 from . import adapters, drafts, factories
+from .breakable import Breakable
 from .inputs import even_queries
 from .labels import label
 from .pieces import Pieces
@@ -43,8 +44,13 @@ class Captures(CudaGraphManager):
         return self._capture_descs.get(CUDAGraphMode[mode], [])
 
     def cut(self, batches):
-        """The pieces of the model, which are known once it is compiled. batches: as its forwards have them."""
-        self.pieces = Pieces(self.session, batches, self.part, None if self.main is self else self.main.pieces.memory)
+        """The parts that vLLM captures the model's forwards in, which are known once it is compiled. batches: as its forwards have them."""
+        memory = None if self.main is self else self.main.pieces.memory
+        if self.use_breakable_cg:
+            self.init_breakable_cg_runner(self.runner.model)
+            self.pieces = Breakable(self.session, batches, self.breakable_cg_runner, self.part, memory)
+        else:
+            self.pieces = Pieces(self.session, batches, self.part, memory)
 
     def by_label(self):
         return {label(d, self.part): d for d in self.descs("FULL")}
@@ -58,7 +64,7 @@ class Captures(CudaGraphManager):
 
     def call_factories(self):
         # mutant: factories of a restored start
-        factories.call(self._capture_descs, self.create_forward_fn)
+        factories.call(self._capture_descs, self.create_forward_fn, self.use_breakable_cg)
 
     def record(self, progress_bar_desc):
         def marked(desc, warmup):
@@ -131,7 +137,7 @@ class GraphManager(ModelCudaGraphManager, Captures):
             # mutant: inputs that factories write
             self.prepared()
         self.session.phase("warmup")
-        if not self.use.restore([name for m in self.managers() for name in m.labels()], self.install):
+        if not self.use.restore(lambda: [name for m in self.managers() for name in m.labels()], self.install):
             self.record(progress_bar_desc)
 
     def managers(self):

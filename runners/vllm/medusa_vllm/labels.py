@@ -47,6 +47,12 @@ def piece(index, desc, part=""):
     return f"{part}PIECE {index} {told(desc)}"
 
 
+def segment(index, desc, part=""):
+    """Of a graph between the breaks of a forward, by its place."""
+    # mutant: label of a segment
+    return f"{part}SEGMENT {index} {told(desc)}"
+
+
 def match(labels, graphs):
     """Restored graphs by the labels of those that vLLM dispatches to."""
     wanted, by_label = set(labels), {g.label: g for g in graphs}

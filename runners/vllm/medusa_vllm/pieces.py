@@ -3,40 +3,38 @@
 In: the session, and the batches that vLLM captures pieces for, once the model is compiled. Out: the entries of vLLM's wrappers
 around the pieces, filled. Fails: as capture does; pieces that cannot be told apart are refused.
 
-vLLM cuts a compiled model at its attention layers, and captures each part in between as a graph of its own, for each batch size. A piece
-leaves its results in memory of the graphs. Attention, which runs eagerly, and the next piece find them there. Wherever a
-result lies, that memory gets a name, and each graph is said to leave a result there. The shapes of the results of each graph are noted, since nothing in a restored
-start would tell.
+vLLM, or Inductor, cuts a compiled model at its attention layers, and vLLM captures each part in between as a graph of its own, for each batch size. A piece
+leaves its results (results.py) in memory of the graphs. Attention, which runs eagerly, and the next piece find them there.
 """
 
 import contextlib
 import functools
 import json
+import re
 
-import torch
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.compilation.piecewise_backend import PiecewiseBackend
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import get_forward_context
 
-import medusa
 from medusa import marks
 
 from . import adapters
 from .labels import piece
+from .results import Results
 
 NOTE = "vllm.pieces"
 DRAFT = "eagle_head"  # vLLM's name, in load_eagle_model
 
 
-class Pieces:
+class Pieces(Results):
     def __init__(self, session, batches, part="", memory=None):
-        """part: begins the labels of a draft model's pieces. memory: names by address and bytes, which an engine's models share."""
-        self.session, self.part, self.wrappers = session, part, wrappers(bool(part)) if batches else []
+        """part: begins the labels of a draft model's pieces."""
+        super().__init__(session, memory)
+        self.part, self.wrappers = part, wrappers(bool(part)) if batches else []
         self.keys = {piece(i, b, part): (w, b) for b in batches for i, w in enumerate(self.wrappers)}
-        self.memory = {} if memory is None else memory
         self.results = {}  # by label
-        numbers = [w.runnable.piecewise_compile_index for w in self.wrappers if isinstance(w.runnable, PiecewiseBackend)]
+        numbers = [number(w) for w in self.wrappers]
         if numbers != list(range(len(self.wrappers))):
             session.refuse(f"pieces {numbers} of a model that is compiled in {len(self.wrappers)}")
 
@@ -63,21 +61,8 @@ class Pieces:
         marks.graph(name, batch.num_tokens)
         self.session.captured.append(name)
         results = runnable(*args)
-        kind = type(results).__name__ if isinstance(results, (tuple, list)) else ""
-        self.results[name] = kind, [self.place(r) for r in (results if kind else [results])]
+        self.results[name] = self.placed(results)
         return results
-
-    def place(self, t):
-        """Names the memory of a result, and notes the tensor that it is a view of."""
-        if not isinstance(t, torch.Tensor) or not t.is_floating_point():
-            self.session.refuse(f"a piece of the model that leaves {getattr(t, 'dtype', type(t).__name__)}")
-            return None
-        at = t.data_ptr(), marks.extent(t)
-        if at not in self.memory:
-            self.memory[at] = f"result {len(self.memory)}"
-            marks.tensor(self.memory[at], t, medusa.OUTPUT)
-        marks.result(self.memory[at])
-        return self.memory[at], str(t.dtype).removeprefix("torch."), t.shape, t.stride()
 
     def before_replay(self, runner, name):
         """Attention lies between pieces, adapters in them."""
@@ -99,12 +84,7 @@ class Pieces:
             vars(wrapper.concrete_cudagraph_entries[batch]).pop("output", None)
 
     def made(self, name):
-        kind, found = self.results[name]
-        tensors = [self.view(*result) for result in found]
-        return {"": lambda: tensors[0], "list": lambda: tensors, "tuple": lambda: tuple(tensors)}[kind]()
-
-    def view(self, memory, dtype, shape, stride):
-        return self.session.restored_view(memory, getattr(torch, dtype), shape, stride)
+        return self.viewed(*self.results[name])
 
 
 class Entry:
@@ -123,7 +103,16 @@ class Entry:
 def wrappers(draft):
     """vLLM's wrappers around the pieces of the model, or of its draft model, in the order in which a forward runs them."""
     found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and drafts(w) == draft]
-    return sorted(found, key=lambda w: getattr(w.runnable, "piecewise_compile_index", -1))
+    return sorted(found, key=number)
+
+
+def number(wrapper):
+    """The place of a piece in its model, or -1. If Inductor cuts the model (use_inductor_graph_partition), a function's name tells."""
+    runnable = wrapper.runnable
+    if isinstance(runnable, PiecewiseBackend):
+        return runnable.piecewise_compile_index
+    found = re.fullmatch(r"partition_(\d+)", getattr(runnable, "__name__", ""))
+    return int(found.group(1)) if found else -1
 
 
 def drafts(wrapper):

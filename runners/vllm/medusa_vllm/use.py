@@ -1,6 +1,6 @@
 """How long restored graphs are used, which is the same for both model runners.
 
-In: the session, the labels of the graphs that vLLM would capture. Out: restored graphs by label, until something happens that they
+In: the session, how to learn the labels of the graphs that vLLM would capture. Out: restored graphs by label, until something happens that they
 cannot follow. Nothing here fails: graphs that do not fit are refused, and vLLM captures.
 """
 
@@ -24,7 +24,7 @@ class Use:
 
     def restore(self, labels, install):
         """Whether there are restored graphs in place of captured ones: install has taken them, by label. If not, nothing of them is
-        left."""
+        left. labels(), which comes when there are graphs: those that vLLM would capture."""
         # mutant: captures in a start that restores nothing
         if not self.session.restoring:
             return False
@@ -33,7 +33,7 @@ class Use:
         if found is None:
             return False
         try:
-            graphs = match(labels, found)
+            graphs = match(labels(), found)
             install(graphs)
         except Exception as e:
             # mutant: graphs that cannot be installed

@@ -27,6 +27,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 
 from . import blocks, communicators, compiled, contract, control, drafts, elastic, gate, identity, inputs, metrics, platform, queries, share, steps
+from .breakable import wrapper_in
 from .graphs import GraphManager
 from .sleep import Sleeper
 from .watched import Watched
@@ -205,13 +206,14 @@ class Worker(control.Resized, Sleeper):
         runner = self.model_runner
         named = self.name(inputs.cached(runner, self.cache and self.cache.blocks))
         self.fixed = [(name, t) for name, t, role in named if role == medusa.WEIGHT]
-        if is_breakable_cudagraph_enabled():
-            self.session.refuse("breakable graphs")
+        breakable = is_breakable_cudagraph_enabled()
+        if breakable and drafts.speculator(runner):
+            self.session.refuse("breakable graphs of a draft model")
         elif self.use_v2_model_runner:
             self.graphs = runner.cudagraph_manager = GraphManager(
                 self.session, runner, runner.cudagraph_manager, self.captured, lambda: self.own("find inputs", self.look)
             )
-        elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
+        elif wrapper_in(runner.model) or (not breakable and (type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module))):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:
             self.session.refuse(f"graphs of a {type(runner.model).__name__}")

@@ -16,6 +16,7 @@ import medusa
 from medusa import marks
 
 from . import adapters
+from .breakable import Breakable, wrapper_in
 from .inputs import even_queries
 from .labels import label
 from .pieces import Pieces
@@ -41,9 +42,10 @@ class ModelWrapper(CUDAGraphWrapper):
         self.session.phase("warmup")
         descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
         whole, size = descs.get(CUDAGraphMode.FULL, []), 0
-        self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
+        batches, breakable = descs.get(CUDAGraphMode.PIECEWISE, []), wrapper_in(self.runnable)
+        self.pieces = Breakable(self.session, batches, breakable) if breakable else Pieces(self.session, batches)
         self.session.provide(before_replay=torch.inference_mode()(functools.partial(self.before_replay, {label(desc): desc for desc in whole})))
-        if not self.use.restore([*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
+        if not self.use.restore(lambda: [*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
             self.use.begin_capture()
             with self.pieces.recorded():
                 size = self.capture_model()

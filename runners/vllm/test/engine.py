@@ -9,7 +9,9 @@ so vLLM's scheduler would wait for ever. Steps are therefore issued here, to the
 
 import argparse
 import ctypes
+import functools
 import gc
+import inspect
 import json
 import os
 import sys
@@ -25,6 +27,7 @@ import state
 import torch
 import vllm
 from vllm import LLM
+from vllm.compilation.breakable_cudagraph import BreakableCUDAGraphWrapper
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
 from vllm.v1.sample.rejection_sampler import PLACEHOLDER_TOKEN_ID
@@ -76,7 +79,7 @@ def settings(args):
         "max_num_batched_tokens": MAX_TOKENS,
         "gpu_memory_utilization": 0.3,
         "attention_config": {"backend": args.backend},
-        "compilation_config": graphs(args.graphs, 1 + more.get("speculative_config", {}).get("num_speculative_tokens", 0)),
+        "compilation_config": graphs(args.graphs, 1 + more.get("speculative_config", {}).get("num_speculative_tokens", 0)) | more.pop("compilation_config", {}),
         **more,
     }
 
@@ -173,8 +176,10 @@ def all_steps(runner):
 
 def pieces(model="backbone"):
     """vLLM's wrappers around the pieces of a compiled model, in order."""
-    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and w.runnable.vllm_backend.prefix == model]
-    return sorted(found, key=lambda w: w.runnable.piecewise_compile_index)
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
+    if any(not hasattr(w.runnable, "piecewise_compile_index") for w in found):  # functions partition_0, partition_1, ... that Inductor made
+        return sorted(found, key=lambda w: int(w.runnable.__name__.split("_")[1])) if model == "backbone" else []
+    return sorted((w for w in found if w.runnable.vllm_backend.prefix == model), key=lambda w: w.runnable.piecewise_compile_index)
 
 
 def all_entries():
@@ -182,6 +187,26 @@ def all_entries():
     for part, model in MODELS.items():
         for i, wrapper in enumerate(pieces(model)):
             yield from ((part, i, batch, entry) for batch, entry in wrapper.concrete_cudagraph_entries.items())
+
+
+def broken():
+    """The entries of vLLM's wrapper around a model whose graphs are breakable, by batch."""
+    return {batch: entry for wrapper in BreakableCUDAGraphWrapper._all_instances for batch, entry in wrapper.entries.items()}
+
+
+def graphs_of(entry):
+    """Those of the steps of an entry that are graphs; the others are calls."""
+    return [step for step in entry.capture.segments if hasattr(step, "__self__")]
+
+
+def arguments_of(call):
+    """Of a call between two graphs, the tensors: of vLLM's own, and of what takes its place."""
+    if isinstance(call, functools.partial):
+        args, kwargs = call.args, call.keywords
+    else:
+        of = inspect.getclosurevars(call).nonlocals
+        args, kwargs = of["weak_args"], of["weak_kwargs"]
+    return [t for t in [*args, *kwargs.values()] if isinstance(t, torch.Tensor)]
 
 
 def count(runner):
@@ -193,6 +218,8 @@ def count(runner):
                 graphs[desc] = Counted(held)
     for *_, entry in all_entries():
         entry.cudagraph = Counted(entry.cudagraph)
+    for entry in broken().values():
+        entry.capture.segments[:] = [Counted(step.__self__).replay if hasattr(step, "__self__") else step for step in entry.capture.segments]
 
 
 def known_tokens():
@@ -243,7 +270,7 @@ def serve(worker, batch, adapter=None):
 def expected(runner, batch):
     """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens, or
     one if graphs of whole steps are for any step."""
-    parts, mode = len(pieces()), runner.compilation_config.cudagraph_mode
+    parts, mode = len(pieces()) or max((len(graphs_of(entry)) for entry in broken().values()), default=0), runner.compilation_config.cudagraph_mode
     few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes, default=0)
     prefill = 1 if mode is CUDAGraphMode.FULL else parts
     return STEPS * (1 if whole_steps(runner) else parts) + (prefill if few else 0) + drafted(runner, batch, few)
@@ -265,14 +292,14 @@ captures = 0
 
 def count_captures():
     """All of them: vLLM takes those of its profile back from its own counter."""
-    end = torch.cuda.graph.__exit__
+    end = torch.cuda.CUDAGraph.capture_end
 
     def counted(*args):
         global captures
         captures += 1
         return end(*args)
 
-    torch.cuda.graph.__exit__ = counted
+    torch.cuda.CUDAGraph.capture_end = counted
 
 
 states = []
@@ -320,13 +347,14 @@ def watch_capture():
 def places(runner):
     """As medusa.Session.places, of a start without Medusa, under the names that its plug-in gives."""
     from medusa_vllm import inputs
-    from medusa_vllm.labels import label, piece
+    from medusa_vllm.labels import label, piece, segment
     from medusa.marks import extent
 
     graphs, labels = whole_steps(runner), []
     for part, steps in all_steps(runner).items():
         wrappers = pieces(MODELS[part]) if part in MODELS else []
         labels += [piece(i, batch, part) for batch in (wrappers[0].concrete_cudagraph_entries if wrappers else ()) for i in range(len(wrappers))]
+        labels += [segment(i, batch) for batch, entry in broken().items() for i in range(len(graphs_of(entry))) if not part]
         labels += [label(desc, part) for desc in steps]
     found = [*inputs.weights(runner), *inputs.cached(runner), *inputs.made(runner)]
     if not hasattr(runner, "cudagraph_manager"):
@@ -342,16 +370,24 @@ def places(runner):
 def keys(runner):
     """The keys by which vLLM finds its graphs."""
     steps = [f"{part}{desc}" for part, graphs in all_steps(runner).items() for desc in graphs]
-    return sorted([*steps, *(f"{part}{i} {batch}" for part, i, batch, _ in all_entries())])
+    segments = [f"{batch} {len(graphs_of(entry))}" for batch, entry in broken().items()]
+    return sorted([*steps, *segments, *(f"{part}{i} {batch}" for part, i, batch, _ in all_entries())])
 
 
 def results():
-    """The places and shapes of the pieces' results, by key."""
+    """The places and shapes of the pieces' results, by key; of breakable graphs, of the tensors that calls between them have, and of the result."""
     def places(output):
         tensors = output if isinstance(output, (tuple, list)) else [output]
         return [(type(output).__name__ if tensors is output else "", t.data_ptr(), t.shape, t.stride(), str(t.dtype)) for t in tensors]
 
-    return {f"{part}{i} {batch}": places(entry.output) for part, i, batch, entry in all_entries()}
+    called = {
+        f"{batch} {i}": places(arguments_of(step))
+        for batch, entry in broken().items()
+        for i, step in enumerate(entry.capture.segments)
+        if not hasattr(step, "__self__")
+    }
+    left = {f"{batch}": places(entry.output) for batch, entry in broken().items()}
+    return called | left | {f"{part}{i} {batch}": places(entry.output) for part, i, batch, entry in all_entries()}
 
 
 def in_worker(wrapper, args):

@@ -22,6 +22,8 @@ NGRAM = "speculative_config=" + json.dumps({"method": "ngram", "num_speculative_
 EAGLE = "speculative_config=" + json.dumps({"method": "eagle", "model": "llama", "num_speculative_tokens": 3}, separators=(",", ":"))
 EAGLE3 = "speculative_config=" + json.dumps({"method": "eagle3", "model": "llama-eagle3", "num_speculative_tokens": 3}, separators=(",", ":"))
 MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_tokens": 2}, separators=(",", ":"))
+BREAKABLE = "VLLM_USE_BREAKABLE_CUDAGRAPH=1"
+PARTITION = 'compilation_config={"use_inductor_graph_partition":true}'
 LORA = "enable_lora=true", "max_loras=2"
 
 CASES = [
@@ -39,6 +41,13 @@ CASES = [
     ("llama", "TRITON_ATTN", "V2", "FULL"),
     ("llama", "TRITON_ATTN", "V1", "FULL"),
     ("llama", "FLASH_ATTN", "V2", "FULL"),
+    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
+    ("llama", "FLASH_ATTN", "V1", "FULL_AND_PIECEWISE", BREAKABLE),
+    ("llama", "TRITON_ATTN", "V2", "PIECEWISE", BREAKABLE),
+    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", PARTITION),
+    ("llama", "FLASH_ATTN", "V1", "PIECEWISE", PARTITION),
+    ("qwen2-moe", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
+    ("deepseek", "TRITON_MLA", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", FP8),
     ("qwen2-moe", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", FP8),
     ("llama", "TRITON_ATTN", "V2", "FULL_DECODE_ONLY", FP8_CACHE),

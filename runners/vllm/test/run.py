@@ -89,6 +89,8 @@ def launches(log, labels):
 class Engine:
     """An engine's command, and starts of it whose files lie in one folder."""
 
+    variables: dict = {}
+
     def __init__(self, args, name, command, runner="V2", folder=""):
         self.args, self.name, self.command, self.runner = args, name, command, runner
         self.folder = os.path.join(os.path.abspath(args.work), folder or re.sub(r"[^\w.=-]+", "-", name))
@@ -123,7 +125,7 @@ class Engine:
 
     def run(self, step, command, starts=1, fails=None, **variables):
         """The command's output. fails: it has to fail, with this in its output."""
-        env = self.environment(step) | variables
+        env = self.environment(step) | self.variables | variables
         try:
             done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
         except subprocess.TimeoutExpired:
@@ -154,11 +156,13 @@ class Engine:
 
 
 class Case(Engine):
-    """One model with one attention backend, one model runner and one of vLLM's modes, and further arguments of LLM: NAME=JSON."""
+    """One model with one attention backend, one model runner and one of vLLM's modes, further arguments of LLM, NAME=JSON, and variables of the environment."""
 
     def __init__(self, args, model, backend, runner="V2", graphs="FULL_DECODE_ONLY", *settings, folder=""):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
-        self.plain = [*engine, "--backend", backend, "--graphs", graphs, *(f"--set={setting}" for setting in settings)]
+        self.variables = dict(setting.split("=", 1) for setting in settings if setting.split("=", 1)[0].isupper())
+        arguments = [setting for setting in settings if not setting.split("=", 1)[0].isupper()]
+        self.plain = [*engine, "--backend", backend, "--graphs", graphs, *(f"--set={argument}" for argument in arguments)]
         super().__init__(args, " ".join([model, backend, runner, graphs, *settings]), self.plain, runner, folder)
         self.compiled, self.adapters = graphs.endswith("PIECEWISE"), "enable_lora=true" in settings
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]

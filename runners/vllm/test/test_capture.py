@@ -34,7 +34,7 @@ class CudaGraphManager:
         self.vllm_config, self.device, self.cudagraph_mode, self.decode_query_len = vllm_config, device, cudagraph_mode, decode_query_len
         self.lora_capture_cases, self.varlen_decode = lora_capture_cases or [0], varlen_decode
         self._capture_descs = {Mode.FULL: [Desc(Mode.FULL, 2), Desc(Mode.FULL, 1)]}
-        self.graphs, self._graphs_captured = {}, False
+        self.graphs, self._graphs_captured, self.use_breakable_cg = {}, False, False
 
     def capture(self, create_forward_fn, progress_bar_desc=""):
         for desc in self._capture_descs[Mode.FULL]:
@@ -105,6 +105,7 @@ def stand_ins():
         module("vllm.v1.worker.gpu.cudagraph_utils", CudaGraphManager=CudaGraphManager, ModelCudaGraphManager=ModelCudaGraphManager),
         module("medusa_vllm.adapters", made_up=lambda runner: contextlib.nullcontext()),
         module("medusa_vllm.inputs", even_queries=lambda runner, batch=None: None),
+        module("medusa_vllm.breakable", Breakable=None, wrapper_in=lambda model: None),
         module("medusa_vllm.pieces", Pieces=lambda session, batches, part, memory: pieces),
         module("vllm.v1.worker.gpu.spec_decode", __path__=[]), module("vllm.v1.worker.gpu.spec_decode.eagle", __path__=[]),
         module("vllm.v1.worker.gpu.spec_decode.eagle.eagle3_utils", get_eagle3_aux_layers_from_config=lambda config: config),

@@ -114,6 +114,7 @@ class Gate(unittest.TestCase):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
         for method in "ngram", "ngram_gpu", "eagle", "eagle3", "mtp":
             self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
+        self.assertIsNone(gate.config_reason(config(compilation_config__use_inductor_graph_partition=True)))
         self.assertIsNone(gate.config_reason(config(lora_config=types.SimpleNamespace(enable_tower_connector_lora=False))))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
@@ -136,7 +137,7 @@ class Gate(unittest.TestCase):
             ({"compilation_config__cudagraph_mm_encoder": True}, "graphs of an encoder"),
             ({"model_config__is_encoder_decoder": True}, "beside the decoder"),
             ({"model_config__runner_type": "pooling"}, "generate"),
-            ({"compilation_config__use_inductor_graph_partition": True}, "partition"),
+            ({"speculative_config": types.SimpleNamespace(method="mtp"), "compilation_config__use_inductor_graph_partition": True}, "Inductor's partition"),
             ({"compilation_config__cudagraph_mode": Mode.NONE}, "NONE"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
@@ -349,7 +350,8 @@ class Labels(unittest.TestCase):
     def test_descriptors_of_the_v1_runner(self):
         one, two = V1Desc(1, 1), V1Desc(2, 2)
         self.assertNotEqual(labels.label(one), labels.label(self.one))
-        self.assertEqual(len({labels.label(one), labels.label(two), labels.piece(0, one), labels.piece(1, one), labels.piece(0, two)}), 5)
+        parts = {name(i, desc) for name in (labels.piece, labels.segment) for i, desc in ((0, one), (1, one), (0, two))}
+        self.assertEqual(len({labels.label(one), labels.label(two)} | parts), 8)
 
     def test_fields_of_newer_releases(self):
         descs = [NewDesc(Mode.FULL, 2, 2), NewDesc(Mode.FULL, 2, 2, max_query_len=2), NewDesc(Mode.FULL, 2, 2, num_ubatches=2)]
@@ -382,7 +384,7 @@ class Uses(unittest.TestCase):
     def restore(self, *descs):
         session = Session(self.one, self.two)
         u = use.Use(session)
-        return session, u, u.restore(map(labels.label, descs), self.installed.append)
+        return session, u, u.restore(lambda: map(labels.label, descs), self.installed.append)
 
     def setUp(self):
         self.installed = []
@@ -420,7 +422,7 @@ class Uses(unittest.TestCase):
     def test_what_cannot_be_installed_is_refused(self):
         session = Session(self.one)
         u = use.Use(session)
-        self.assertFalse(u.restore([labels.label(self.one)], lambda graphs: [][0]) or u.restored or u.graphs)
+        self.assertFalse(u.restore(lambda: [labels.label(self.one)], lambda graphs: [][0]) or u.restored or u.graphs)
         self.assertEqual([name for name, *_ in session.told], ["phase", "refuse"])
 
     def test_phase_begins_once(self):
@@ -443,7 +445,7 @@ class Uses(unittest.TestCase):
 
 class Factories(unittest.TestCase):
     def test_as_vllm_calls_them(self):
-        """Twice for each whole step, once for pieces, pieces first; and no forward runs."""
+        """Twice for each whole step and for breakable graphs, once for pieces; whole steps last; and no forward runs."""
         called = []
 
         def create(desc, warmup):
@@ -453,7 +455,11 @@ class Factories(unittest.TestCase):
         descs = {m: [Desc(m, 2, 2), Desc(m, 1, 1)] for m in (Mode.FULL, Mode.PIECEWISE)}
         factories.call(descs, create)
         pieces = [("PIECEWISE", 2, True), ("PIECEWISE", 1, True)]
-        self.assertEqual(called, [*pieces, ("FULL", 2, True), ("FULL", 2, False), ("FULL", 1, True), ("FULL", 1, False)])
+        whole = [("FULL", 2, True), ("FULL", 2, False), ("FULL", 1, True), ("FULL", 1, False)]
+        self.assertEqual(called, [*pieces, *whole])
+        called.clear()
+        factories.call(descs, create, breakable=True)
+        self.assertEqual(called, [("PIECEWISE", *more) for _, *more in whole] + whole)
 
     def test_one_mode(self):
         called = []

@@ -1,0 +1,213 @@
+"""vLLM's breakable graphs: a forward that is captured in segments, with eager calls in between, such as attention's.
+
+In: the session, vLLM's wrapper around the model, and the batches that it captures. Out: the wrapper's entries, filled. Fails: as
+capture does; eager calls that no other process could make are refused.
+
+While vLLM captures, a call that breaks a graph ends one segment and begins the next. The wrapper keeps the segments and the calls of each batch in order, and a replay goes through both. A
+restored start captures nothing, and so makes none of these calls: an artifact says which function was called, and with what.
+"""
+
+import contextlib
+import functools
+import inspect
+import json
+import sys
+
+import torch
+from vllm.compilation.breakable_cudagraph import BreakableCUDAGraphCapture, BreakableCUDAGraphWrapper, eager_break_during_capture
+from vllm.compilation.cuda_graph import CUDAGraphWrapper
+from vllm.config.compilation import CUDAGraphMode
+from vllm.utils.torch_utils import LayerName
+
+from medusa import marks
+from medusa.ranges import Memory
+
+from . import adapters
+from .labels import segment, told
+from .results import Results, form
+
+NOTE = "vllm.breaks"
+TENSOR, NAMED, EMPTY, LAYER, MODULE, VALUE = "tensor", "named", "empty", "layer", "module", "value"  # kinds of arguments
+
+
+class Breakable(Results):
+    def __init__(self, session, batches, wrapper, part="", memory=None):
+        """part: begins the labels of the segments."""
+        super().__init__(session, memory)
+        self.wrapper, self.part = wrapper, part
+        self.batches = {told(batch): batch for batch in batches}
+        self.steps = {}  # of each batch: the calls, and what the forward returns
+
+    @functools.cached_property
+    def keys(self):
+        """The batches by label, once the graphs are captured or restored: only then it is known how many segments a forward has."""
+        if not self.steps and self.batches:
+            self.steps = json.loads(self.session.noted(self.part + NOTE))
+        found = [(t, batch, len(self.steps[t][0])) for t, batch in self.batches.items()]
+        return {segment(i, batch, self.part): batch for _, batch, breaks in found for i in range(breaks + 1)}
+
+    @contextlib.contextmanager
+    def recorded(self):
+        """While vLLM captures a batch, its forward goes through here."""
+        self.wrapper._capture = self.capture
+        try:
+            yield
+        finally:
+            del self.wrapper._capture
+        if self.batches:
+            self.owned()
+            self.session.note(self.part + NOTE, json.dumps(self.steps, separators=(",", ":")).encode())
+
+    def capture(self, entry, args, kwargs):
+        runnable = self.wrapper.runnable
+        self.wrapper.runnable = functools.partial(self.run, entry.batch_descriptor, runnable)
+        try:
+            return type(self.wrapper)._capture(self.wrapper, entry, args, kwargs)
+        finally:
+            self.wrapper.runnable = runnable
+
+    def run(self, batch, runnable, *args, **kwargs):
+        """The forward within vLLM's capture, which has begun the first segment and ends the last one."""
+        capture, calls = BreakableCUDAGraphCapture.current(), []
+        add_eager = capture.add_eager
+
+        def broken(call):
+            calls.append(self.said(call))
+            result = add_eager(call)
+            self.begin(len(calls), batch)
+            return result
+
+        capture.add_eager = broken
+        self.begin(0, batch)
+        output = runnable(*args, **kwargs)
+        self.steps[told(batch)] = calls, self.placed(output)
+        return output
+
+    def begin(self, index, batch):
+        label = segment(index, batch, self.part)
+        marks.graph(label, batch.num_tokens)
+        self.session.captured.append(label)
+
+    def said(self, call):
+        """Of a call that vLLM makes between two segments: the function and its arguments, as a restored start finds them."""
+        of = inspect.getclosurevars(call).nonlocals
+        function, args, kwargs = of["fn"], of["weak_args"], of["weak_kwargs"]
+        name = function.__module__, function.__qualname__
+        if undecorated(*name) is None:
+            self.session.refuse(f"breakable graphs that call {'.'.join(name)}, which cannot be found by its name")
+        return name, [self.argument(a) for a in args], {k: self.argument(a) for k, a in kwargs.items()}
+
+    def argument(self, value):
+        if isinstance(value, torch.Tensor):
+            # mutant: arguments that are the engine's own
+            return self.own(value) or ((TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value)))
+        if isinstance(value, LayerName):
+            return LAYER, value.value
+        if isinstance(value, torch.nn.Module):
+            return MODULE, next(name for name, module in self.modules() if module is value)
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            self.session.refuse(f"breakable graphs that call a function with a {type(value).__name__}")
+        return VALUE, value
+
+    def modules(self):
+        return self.wrapper.unwrap().named_modules()
+
+    def own(self, t):
+        """The tensor with a name that t is part of, which the engine has in each process."""
+        at, end = t.data_ptr(), t.data_ptr() + marks.extent(t)
+        found = [(name, at - begin) for name, (begin, size) in self.session.named.items() if begin <= at and end <= begin + size]
+        return (NAMED, *found[0], *form(t)) if found and t.numel() else None
+
+    def owned(self):
+        """Other tensors among the arguments have to lie in memory of graphs: a restored start has no others."""
+        pool = tuple(self.wrapper.graph_pool)
+        segments = [(s["address"], s["address"] + s["total_size"]) for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == pool]
+        # mutant: arguments that only this process has
+        lost = [name for (at, size), name in self.memory.items() if not any(begin <= at and at + size <= end for begin, end in segments)]
+        if lost:
+            self.session.refuse(f"breakable graphs that call functions with tensors of an unknown origin ({len(lost)} of {len(self.memory)})")
+
+    def before_replay(self, runner, name):
+        adapters.select(runner, self.keys[name])
+
+    def install(self, graphs):
+        """Gives vLLM's wrapper the restored graphs, by label."""
+        for t, batch in self.batches.items():
+            calls, output = self.steps[t]
+            steps = Segments(self, calls, [graphs[segment(i, batch, self.part)] for i in range(len(calls) + 1)])
+            steps.segments  # its inputs are there
+            self.wrapper.entries[batch] = Entry(self, batch, steps, output)
+        self.wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
+
+    def rise(self):
+        """After a sleep, results may lie elsewhere."""
+        for entry in self.wrapper.entries.values():
+            vars(entry).pop("output", None)
+            vars(entry.capture).pop("segments", None)
+
+    def call(self, name, args, kwargs):
+        function = undecorated(*name)
+        # mutant: functions that an artifact may name
+        if function is None:
+            raise LookupError(f"call {'.'.join(name)}: it breaks no graphs here")
+        return functools.partial(function, *map(self.made, args), **{k: self.made(a) for k, a in kwargs.items()})
+
+    def made(self, argument):
+        kind, *of = argument
+        return {TENSOR: self.view, NAMED: self.part_of, EMPTY: empty, LAYER: LayerName, MODULE: lambda name: dict(self.modules())[name], VALUE: lambda value: value}[kind](*of)
+
+    def part_of(self, name, offset, dtype, shape, stride):
+        address, size = self.session.named[name]
+        memory = torch.as_tensor(Memory(address + offset, size - offset), device="cuda")
+        dtype = getattr(torch, dtype)
+        return memory[: memory.numel() // dtype.itemsize * dtype.itemsize].view(dtype).as_strided(shape, stride)
+
+
+class Segments:
+    """As vLLM's BreakableCUDAGraphCapture, once it is over."""
+
+    def __init__(self, breakable, calls, graphs):
+        self.breakable, self.calls, self.graphs = breakable, calls, graphs
+
+    @functools.cached_property
+    def segments(self):
+        """The graphs, with a call between each two."""
+        between = [self.breakable.call(*call) for call in self.calls]
+        return [step for pair in zip(self.graphs, [*between, None]) for step in (pair[0].replay, pair[1]) if step]
+
+    def replay(self):
+        for step in self.segments:
+            step()
+
+
+class Entry:
+    """As the entries of vLLM's wrapper."""
+
+    input_addresses = None
+
+    def __init__(self, breakable, batch, capture, output):
+        self.breakable, self.batch_descriptor, self.capture, self.left = breakable, batch, capture, output
+
+    @functools.cached_property
+    def output(self):
+        return self.breakable.viewed(*self.left)
+
+
+def wrapper_in(model):
+    """vLLM's wrapper in the V1 runner's model, or None. Before 0.30, it captured decode steps as well."""
+    inner = model.runnable if isinstance(model, CUDAGraphWrapper) else model
+    return inner if isinstance(inner, BreakableCUDAGraphWrapper) and getattr(inner, "runtime_mode", None) is CUDAGraphMode.PIECEWISE else None
+
+
+BREAKS = eager_break_during_capture(lambda: None).__code__
+
+
+def undecorated(module, name):
+    """The function of that name which breaks graphs, or None. Outside of a capture it does no more than what it decorates. An artifact can name no
+    others."""
+    found = functools.reduce(lambda of, part: getattr(of, part, None), name.split("."), sys.modules.get(module))
+    return found if getattr(found, "__code__", None) is BREAKS else None
+
+
+def empty(dtype, shape, stride):
+    return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device="cuda")
