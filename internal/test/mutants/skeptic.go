@@ -123,7 +123,7 @@ var plugins = []mutant{
 	logic("label of a piece", replace("PIECE {index}", "PIECE"), "Labels.test_descriptors_of_the_v1_runner"),
 	logic("label of a segment", replace("SEGMENT {index}", "SEGMENT"), "Labels.test_descriptors_of_the_v1_runner"),
 	logic("draft model that Inductor cuts", replace("drafts and", "False and"), "Gate.test_each_reason"),
-	{"arguments that are the engine's own", replace("self.own(value) or ", ""), "./runners/vllm/test/test_breakable.py", "Breakable.test_a_forward_in_another_process"},
+	{"results that are the engine's own", replace("self.own(t)", "None"), "./runners/vllm/test/test_breakable.py", "Breakable.test_a_forward_in_another_process"},
 	{"arguments that only this process has", replace("if not any(", "if any("), "./runners/vllm/test/test_breakable.py", "Breakable.test_calls_that_another_process_cannot_make"},
 	{"functions that an artifact may name", never, "./runners/vllm/test/test_breakable.py", "Breakable.test_functions_that_break_no_graphs"},
 	{"old address of memory that was freed", replace("!in.Live", "false"), "./materialize/compile", "TestOldAddressesInStructs"},

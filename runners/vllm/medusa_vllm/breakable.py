@@ -20,14 +20,13 @@ from vllm.config.compilation import CUDAGraphMode
 from vllm.utils.torch_utils import LayerName
 
 from medusa import marks
-from medusa.ranges import Memory
 
 from . import adapters
 from .labels import segment, told
 from .results import Results, form
 
 NOTE = "vllm.breaks"
-TENSOR, NAMED, EMPTY, LAYER, MODULE, VALUE = "tensor", "named", "empty", "layer", "module", "value"  # kinds of arguments
+TENSOR, EMPTY, LAYER, MODULE, VALUE = "tensor", "empty", "layer", "module", "value"  # kinds of arguments
 
 
 class Breakable(Results):
@@ -99,8 +98,7 @@ class Breakable(Results):
 
     def argument(self, value):
         if isinstance(value, torch.Tensor):
-            # mutant: arguments that are the engine's own
-            return self.own(value) or ((TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value)))
+            return (TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value))
         if isinstance(value, LayerName):
             return LAYER, value.value
         if isinstance(value, torch.nn.Module):
@@ -111,12 +109,6 @@ class Breakable(Results):
 
     def modules(self):
         return self.wrapper.unwrap().named_modules()
-
-    def own(self, t):
-        """The tensor with a name that t is part of, which the engine has in each process."""
-        at, end = t.data_ptr(), t.data_ptr() + marks.extent(t)
-        found = [(name, at - begin) for name, (begin, size) in self.session.named.items() if begin <= at and end <= begin + size]
-        return (NAMED, *found[0], *form(t)) if found and t.numel() else None
 
     def owned(self):
         """Other tensors among the arguments have to lie in memory of graphs: a restored start has no others."""
@@ -154,13 +146,7 @@ class Breakable(Results):
 
     def made(self, argument):
         kind, *of = argument
-        return {TENSOR: self.view, NAMED: self.part_of, EMPTY: empty, LAYER: LayerName, MODULE: lambda name: dict(self.modules())[name], VALUE: lambda value: value}[kind](*of)
-
-    def part_of(self, name, offset, dtype, shape, stride):
-        address, size = self.session.named[name]
-        memory = torch.as_tensor(Memory(address + offset, size - offset), device="cuda")
-        dtype = getattr(torch, dtype)
-        return memory[: memory.numel() // dtype.itemsize * dtype.itemsize].view(dtype).as_strided(shape, stride)
+        return {TENSOR: self.view, EMPTY: empty, LAYER: LayerName, MODULE: lambda name: dict(self.modules())[name], VALUE: lambda value: value}[kind](*of)
 
 
 class Segments:
