@@ -17,16 +17,15 @@ import torch
 from vllm.compilation.breakable_cudagraph import BreakableCUDAGraphCapture, BreakableCUDAGraphWrapper, eager_break_during_capture
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config.compilation import CUDAGraphMode
-from vllm.utils.torch_utils import LayerName
 
 from medusa import marks
 
 from . import adapters
 from .labels import segment, told
-from .results import Results, form
+from .results import Results
 
 NOTE = "vllm.breaks"
-TENSOR, EMPTY, LAYER, MODULE, VALUE = "tensor", "empty", "layer", "module", "value"  # kinds of arguments
+MODULE = "module"  # a kind of arguments beside those of results
 
 
 class Breakable(Results):
@@ -71,7 +70,7 @@ class Breakable(Results):
         add_eager = capture.add_eager
 
         def broken(call):
-            calls.append(self.said(call))
+            calls.append(self.described(call))
             result = add_eager(call)
             self.begin(len(calls), batch)
             return result
@@ -79,7 +78,7 @@ class Breakable(Results):
         capture.add_eager = broken
         self.begin(0, batch)
         output = runnable(*args, **kwargs)
-        self.steps[told(batch)] = calls, self.placed(output)
+        self.steps[told(batch)] = calls, self.returned(output)
         return output
 
     def begin(self, index, batch):
@@ -87,7 +86,7 @@ class Breakable(Results):
         marks.graph(label, batch.num_tokens)
         self.session.captured.append(label)
 
-    def said(self, call):
+    def described(self, call):
         """Of a call that vLLM makes between two segments: the function and its arguments, as a restored start finds them."""
         of = inspect.getclosurevars(call).nonlocals
         function, args, kwargs = of["fn"], of["weak_args"], of["weak_kwargs"]
@@ -97,15 +96,9 @@ class Breakable(Results):
         return name, [self.argument(a) for a in args], {k: self.argument(a) for k, a in kwargs.items()}
 
     def argument(self, value):
-        if isinstance(value, torch.Tensor):
-            return (TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value))
-        if isinstance(value, LayerName):
-            return LAYER, value.value
         if isinstance(value, torch.nn.Module):
             return MODULE, next(name for name, module in self.modules() if module is value)
-        if value is not None and not isinstance(value, (bool, int, float, str)):
-            self.session.refuse(f"breakable graphs that call a function with a {type(value).__name__}")
-        return VALUE, value
+        return self.said(value)
 
     def modules(self):
         return self.wrapper.unwrap().named_modules()
@@ -142,11 +135,11 @@ class Breakable(Results):
         # mutant: functions that an artifact may name
         if function is None:
             raise LookupError(f"call {'.'.join(name)}: it breaks no graphs here")
-        return functools.partial(function, *map(self.made, args), **{k: self.made(a) for k, a in kwargs.items()})
+        return functools.partial(function, *map(self.passed, args), **{k: self.passed(a) for k, a in kwargs.items()})
 
-    def made(self, argument):
+    def passed(self, argument):
         kind, *of = argument
-        return {TENSOR: self.view, EMPTY: empty, LAYER: LayerName, MODULE: lambda name: dict(self.modules())[name], VALUE: lambda value: value}[kind](*of)
+        return dict(self.modules())[of[0]] if kind == MODULE else self.made(argument)
 
 
 class Segments:
@@ -176,7 +169,7 @@ class Entry:
 
     @functools.cached_property
     def output(self):
-        return self.breakable.viewed(*self.left)
+        return self.breakable.again(*self.left)
 
 
 def wrapper_in(model):
@@ -193,7 +186,3 @@ def undecorated(module, name):
     others."""
     found = functools.reduce(lambda of, part: getattr(of, part, None), name.split("."), sys.modules.get(module))
     return found if getattr(found, "__code__", None) is BREAKS else None
-
-
-def empty(dtype, shape, stride):
-    return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device="cuda")

@@ -61,7 +61,7 @@ class Pieces(Results):
         marks.graph(name, batch.num_tokens)
         self.session.captured.append(name)
         results = runnable(*args)
-        self.results[name] = self.placed(results)
+        self.results[name] = self.returned(results)
         return results
 
     def before_replay(self, runner, name):
@@ -72,8 +72,8 @@ class Pieces(Results):
         """Gives vLLM's wrappers the restored graphs, by label. Fails before it has given any."""
         noted = json.loads(self.session.noted(self.part + NOTE)) if self.wrappers else {}
         self.results = {name: noted[name] for name in self.keys}
-        for result in {memory: (memory, *form) for _, found in self.results.values() for memory, *form in found}.values():
-            self.view(*result)  # its inputs are there
+        for result in {tuple(result[:2]): result for _, found in self.results.values() for result in found}.values():
+            self.made(result)  # its inputs are there
         for name, (wrapper, batch) in self.keys.items():
             wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
             wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
@@ -84,7 +84,7 @@ class Pieces(Results):
             vars(wrapper.concrete_cudagraph_entries[batch]).pop("output", None)
 
     def made(self, name):
-        return self.viewed(*self.results[name])
+        return self.again(*self.results[name])
 
 
 class Entry:

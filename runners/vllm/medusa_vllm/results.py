@@ -1,14 +1,17 @@
 """What a graph that is part of a step leaves for the rest of the step.
 
-In: tensors, most in memory that only graphs have allocated, when they are captured. Out: their places, types, shapes and strides for a note in the artifact, since nothing in a
-restored start would tell them; there, the tensors again. Fails: what verification could not fill with numbers is refused.
+In: tensors, most in memory that only graphs have allocated, and other values, at the captures. Out: their places, types, shapes and strides for a note in the artifact, since a
+restored start makes no captures that would tell them; there, the tensors and values again. Fails: what verification could not fill with numbers is refused.
 """
 
 import torch
+from vllm.utils.torch_utils import LayerName
 
 import medusa
 from medusa import marks
 from medusa.ranges import Memory
+
+TENSOR, EMPTY, LAYER, VALUE = "tensor", "empty", "layer", "value"  # kinds of what lies between graphs
 
 
 class Results:
@@ -17,15 +20,28 @@ class Results:
         self.session = session
         self.memory = {} if memory is None else memory
 
+    def said(self, value):
+        """Of what lies between two graphs, how another process finds it."""
+        if isinstance(value, torch.Tensor):
+            return (TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value))
+        if isinstance(value, LayerName):
+            return LAYER, value.value
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            self.session.refuse(f"a {type(value).__name__} between the graphs of a step")
+        return VALUE, value
+
+    def made(self, said):
+        kind, *of = said
+        return {TENSOR: self.view, EMPTY: empty, LAYER: LayerName, VALUE: lambda value: value}[kind](*of)
+
     def place(self, t):
-        """Says where a result lies, and what tensor it is there: a named tensor and an offset in it if it is the engine's own, else memory of graphs, which gets a
-        name."""
+        """Where a tensor lies, and its form: a named tensor and an offset in it if it is the engine's own, else memory of graphs, which gets a name."""
         # mutant: results that are the engine's own
-        own = self.own(t) if isinstance(t, torch.Tensor) else None
+        own = self.own(t)
         if own:
             return *own, *form(t)
-        if not isinstance(t, torch.Tensor) or not t.is_floating_point():
-            self.session.refuse(f"a part of the model that leaves {getattr(t, 'dtype', type(t).__name__)}")
+        if not t.is_floating_point():
+            self.session.refuse(f"a part of the model that leaves {t.dtype}")
             return None
         at = t.data_ptr(), marks.extent(t)
         if at not in self.memory:
@@ -39,10 +55,10 @@ class Results:
         at, end = t.data_ptr(), t.data_ptr() + marks.extent(t)
         return next(((name, at - begin) for name, (begin, size) in self.session.named.items() if begin <= at and end <= begin + size), None)
 
-    def placed(self, results):
+    def returned(self, results):
         """Of what a forward returns: a tensor, or several in a list or a tuple."""
         kind = type(results).__name__ if isinstance(results, (tuple, list)) else ""
-        return kind, [self.place(r) for r in (results if kind else [results])]
+        return kind, [self.said(r) for r in (results if kind else [results])]
 
     def view(self, name, offset, dtype, shape, stride):
         dtype = getattr(torch, dtype)
@@ -52,10 +68,15 @@ class Results:
         size = (size - offset) // dtype.itemsize * dtype.itemsize
         return torch.as_tensor(Memory(address + offset, size), device="cuda").view(dtype).as_strided(shape, stride)
 
-    def viewed(self, kind, found):
-        tensors = [self.view(*result) for result in found]
-        return {"": lambda: tensors[0], "list": lambda: tensors, "tuple": lambda: tuple(tensors)}[kind]()
+    def again(self, kind, said):
+        """What a forward returned."""
+        results = [self.made(r) for r in said]
+        return {"": lambda: results[0], "list": lambda: results, "tuple": lambda: tuple(results)}[kind]()
 
 
 def form(t):
     return str(t.dtype).removeprefix("torch."), t.shape, t.stride()
+
+
+def empty(dtype, shape, stride):
+    return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device="cuda")

@@ -224,7 +224,7 @@ class Breakable(unittest.TestCase):
     def test_calls_that_another_process_cannot_make(self):
         out = Tensor(GRAPHS)
         for reason, arguments in {
-            "with a list": ([], out, ""),
+            "a list between": ([], out, ""),
             "tensors of an unknown origin (1 of 2)": (Tensor(0x9000), out, ""),
             "leaves torch.int32": (Tensor(GRAPHS + 16, floats=False), out, ""),
         }.items():
