@@ -122,7 +122,6 @@ var plugins = []mutant{
 	logic("label of a step", replace("{told(desc)}", "tokens={desc.num_tokens}"), "Labels.test_any_difference_is_refused"),
 	logic("label of a piece", replace("PIECE {index}", "PIECE"), "Labels.test_descriptors_of_the_v1_runner"),
 	logic("label of a segment", replace("SEGMENT {index}", "SEGMENT"), "Labels.test_descriptors_of_the_v1_runner"),
-	logic("draft model that Inductor cuts", replace("drafts and", "False and"), "Gate.test_each_reason"),
 	{"results that are the engine's own", replace("self.own(t)", "None"), "./runners/vllm/test/test_breakable.py", "Breakable.test_a_forward_in_another_process"},
 	{"arguments that only this process has", replace("if not any(", "if any("), "./runners/vllm/test/test_breakable.py", "Breakable.test_calls_that_another_process_cannot_make"},
 	{"functions that an artifact may name", never, "./runners/vllm/test/test_breakable.py", "Breakable.test_functions_that_break_no_graphs"},

@@ -90,8 +90,7 @@ def config_reason(config):
         (getattr(compilation, "cudagraph_mm_encoder", False), "graphs of an encoder (cudagraph_mm_encoder)"),
         (model.is_encoder_decoder, "an encoder beside the decoder"),
         (model.runner_type != "generate", "a model that does not generate"),
-        # mutant: draft model that Inductor cuts
-        (drafts and compilation.use_inductor_graph_partition, "Inductor's partition of a draft model"),
+        (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)

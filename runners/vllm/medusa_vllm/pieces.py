@@ -3,14 +3,13 @@
 In: the session, and the batches that vLLM captures pieces for, once the model is compiled. Out: the entries of vLLM's wrappers
 around the pieces, filled. Fails: as capture does; pieces that cannot be told apart are refused.
 
-vLLM, or Inductor, cuts a compiled model at its attention layers, and vLLM captures each part in between as a graph of its own, for each batch size. A piece
+vLLM cuts a compiled model at its attention layers, and captures each part in between as a graph of its own, for each batch size. A piece
 leaves its results (results.py) in memory of the graphs. Attention, which runs eagerly, and the next piece find them there.
 """
 
 import contextlib
 import functools
 import json
-import re
 
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.compilation.piecewise_backend import PiecewiseBackend
@@ -34,7 +33,7 @@ class Pieces(Results):
         self.part, self.wrappers = part, wrappers(bool(part)) if batches else []
         self.keys = {piece(i, b, part): (w, b) for b in batches for i, w in enumerate(self.wrappers)}
         self.results = {}  # by label
-        numbers = [number(w) for w in self.wrappers]
+        numbers = [w.runnable.piecewise_compile_index for w in self.wrappers if isinstance(w.runnable, PiecewiseBackend)]
         if numbers != list(range(len(self.wrappers))):
             session.refuse(f"pieces {numbers} of a model that is compiled in {len(self.wrappers)}")
 
@@ -83,9 +82,6 @@ class Pieces(Results):
         for wrapper, batch in self.keys.values():
             vars(wrapper.concrete_cudagraph_entries[batch]).pop("output", None)
 
-    def made(self, name):
-        return self.again(*self.results[name])
-
 
 class Entry:
     """As vLLM's CUDAGraphEntry. There are thousands: the results are made when the graph is first replayed."""
@@ -97,22 +93,13 @@ class Entry:
 
     @functools.cached_property
     def output(self):
-        return self.pieces.made(self.cudagraph.label)
+        return self.pieces.again(*self.pieces.results[self.cudagraph.label])
 
 
 def wrappers(draft):
     """vLLM's wrappers around the pieces of the model, or of its draft model, in the order in which a forward runs them."""
     found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and drafts(w) == draft]
-    return sorted(found, key=number)
-
-
-def number(wrapper):
-    """The place of a piece in its model, or -1. If Inductor cuts the model (use_inductor_graph_partition), a function's name tells."""
-    runnable = wrapper.runnable
-    if isinstance(runnable, PiecewiseBackend):
-        return runnable.piecewise_compile_index
-    found = re.fullmatch(r"partition_(\d+)", getattr(runnable, "__name__", ""))
-    return int(found.group(1)) if found else -1
+    return sorted(found, key=lambda w: getattr(w.runnable, "piecewise_compile_index", -1))
 
 
 def drafts(wrapper):

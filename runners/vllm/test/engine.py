@@ -79,7 +79,7 @@ def settings(args):
         "max_num_batched_tokens": MAX_TOKENS,
         "gpu_memory_utilization": 0.3,
         "attention_config": {"backend": args.backend},
-        "compilation_config": graphs(args.graphs, 1 + more.get("speculative_config", {}).get("num_speculative_tokens", 0)) | more.pop("compilation_config", {}),
+        "compilation_config": graphs(args.graphs, 1 + more.get("speculative_config", {}).get("num_speculative_tokens", 0)),
         **more,
     }
 
@@ -176,10 +176,8 @@ def all_steps(runner):
 
 def pieces(model="backbone"):
     """vLLM's wrappers around the pieces of a compiled model, in order."""
-    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
-    if any(not hasattr(w.runnable, "piecewise_compile_index") for w in found):  # functions partition_0, partition_1, ... that Inductor made
-        return sorted(found, key=lambda w: int(w.runnable.__name__.split("_")[1])) if model == "backbone" else []
-    return sorted((w for w in found if w.runnable.vllm_backend.prefix == model), key=lambda w: w.runnable.piecewise_compile_index)
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and w.runnable.vllm_backend.prefix == model]
+    return sorted(found, key=lambda w: w.runnable.piecewise_compile_index)
 
 
 def all_entries():

@@ -23,7 +23,6 @@ EAGLE = "speculative_config=" + json.dumps({"method": "eagle", "model": "llama",
 EAGLE3 = "speculative_config=" + json.dumps({"method": "eagle3", "model": "llama-eagle3", "num_speculative_tokens": 3}, separators=(",", ":"))
 MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_tokens": 2}, separators=(",", ":"))
 BREAKABLE = "VLLM_USE_BREAKABLE_CUDAGRAPH=1"
-PARTITION = 'compilation_config={"use_inductor_graph_partition":true}'
 LORA = "enable_lora=true", "max_loras=2"
 
 CASES = [
@@ -44,8 +43,6 @@ CASES = [
     ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
     ("llama", "FLASH_ATTN", "V1", "FULL_AND_PIECEWISE", BREAKABLE),
     ("llama", "TRITON_ATTN", "V2", "PIECEWISE", BREAKABLE),
-    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", PARTITION),
-    ("llama", "FLASH_ATTN", "V1", "PIECEWISE", PARTITION),
     ("qwen2-moe", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
     ("deepseek", "TRITON_MLA", "V2", "FULL_AND_PIECEWISE", BREAKABLE),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", FP8),

@@ -114,7 +114,6 @@ class Gate(unittest.TestCase):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
         for method in "ngram", "ngram_gpu", "eagle", "eagle3", "mtp":
             self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
-        self.assertIsNone(gate.config_reason(config(compilation_config__use_inductor_graph_partition=True)))
         self.assertIsNone(gate.config_reason(config(lora_config=types.SimpleNamespace(enable_tower_connector_lora=False))))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
@@ -137,7 +136,7 @@ class Gate(unittest.TestCase):
             ({"compilation_config__cudagraph_mm_encoder": True}, "graphs of an encoder"),
             ({"model_config__is_encoder_decoder": True}, "beside the decoder"),
             ({"model_config__runner_type": "pooling"}, "generate"),
-            ({"speculative_config": types.SimpleNamespace(method="mtp"), "compilation_config__use_inductor_graph_partition": True}, "Inductor's partition"),
+            ({"compilation_config__use_inductor_graph_partition": True}, "partition"),
             ({"compilation_config__cudagraph_mode": Mode.NONE}, "NONE"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
