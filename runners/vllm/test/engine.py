@@ -317,7 +317,12 @@ def count_states():
 
 changes = {}
 # Attributes of the plug-in's own, in the classes that take the place of vLLM's.
-OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings", "worker.given", "worker.resources")
+KEPT = "create_forward_fn", "drafts", "inputs", "pieces", "session", "use"
+HOLDERS = "cudagraph_manager", "model", "speculator.prefill_cudagraph_manager", "speculator.decode_cudagraph_manager"
+OWN = (
+    *("worker." + name for name in ("session", "graphs", "code", "names", "settings", "given", "resources")),
+    *(f"worker.model_runner.{holder}.{name}" for holder in HOLDERS for name in KEPT),
+)
 
 
 def watch_capture():
