@@ -91,8 +91,10 @@ class Breakable(Results):
         of = inspect.getclosurevars(call).nonlocals
         function, args, kwargs = of["fn"], of["weak_args"], of["weak_kwargs"]
         name = function.__module__, function.__qualname__
-        if undecorated(*name) is None:
-            self.session.refuse(f"breakable graphs that call {'.'.join(name)}, which cannot be found by its name")
+        try:
+            find(*name)
+        except LookupError as e:
+            self.session.refuse(f"breakable graphs: {e}")
         return name, [self.argument(a) for a in args], {k: self.argument(a) for k, a in kwargs.items()}
 
     def argument(self, value):
@@ -116,12 +118,17 @@ class Breakable(Results):
         adapters.select(runner, self.keys[name])
 
     def install(self, graphs):
-        """Gives vLLM's wrapper the restored graphs, by label."""
-        for t, batch in self.batches.items():
-            calls, output = self.steps[t]
-            steps = Segments(self, calls, [graphs[segment(i, batch, self.part)] for i in range(len(calls) + 1)])
-            steps.segments  # its inputs are there
-            self.wrapper.entries[batch] = Entry(self, batch, steps, output)
+        """Gives vLLM's wrapper the restored graphs, by label. Fails before it has given any."""
+        steps = {batch: self.steps[t] for t, batch in self.batches.items()}
+        calls = [call for calls, _ in steps.values() for call in calls]
+        for name in {tuple(name) for name, *_ in calls}:
+            find(*name)
+        arguments = [a for _, args, kwargs in calls for a in (*args, *kwargs.values())]
+        for argument in {tuple(a[:2]): a for a in (*arguments, *(r for _, (_, results) in steps.values() for r in results))}.values():
+            self.passed(argument)  # its inputs are there
+        for batch, (calls, output) in steps.items():
+            segments = Segments(self, calls, [graphs[segment(i, batch, self.part)] for i in range(len(calls) + 1)])
+            self.wrapper.entries[batch] = Entry(self, batch, segments, output)
         self.wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
 
     def rise(self):
@@ -131,19 +138,15 @@ class Breakable(Results):
             vars(entry.capture).pop("segments", None)
 
     def call(self, name, args, kwargs):
-        function = undecorated(*name)
-        # mutant: functions that an artifact may name
-        if function is None:
-            raise LookupError(f"call {'.'.join(name)}: it breaks no graphs here")
-        return functools.partial(function, *map(self.passed, args), **{k: self.passed(a) for k, a in kwargs.items()})
+        return functools.partial(find(*name), *map(self.passed, args), **{k: self.passed(a) for k, a in kwargs.items()})
 
     def passed(self, argument):
         kind, *of = argument
-        return dict(self.modules())[of[0]] if kind == MODULE else self.made(argument)
+        return next(module for name, module in self.modules() if name == of[0]) if kind == MODULE else self.made(argument)
 
 
 class Segments:
-    """As vLLM's BreakableCUDAGraphCapture, once it is over."""
+    """As vLLM's BreakableCUDAGraphCapture, once it is over. The calls are made when it is first replayed: there are thousands."""
 
     def __init__(self, breakable, calls, graphs):
         self.breakable, self.calls, self.graphs = breakable, calls, graphs
@@ -181,8 +184,11 @@ def wrapper_in(model):
 BREAKS = eager_break_during_capture(lambda: None).__code__
 
 
-def undecorated(module, name):
-    """The function of that name which breaks graphs, or None. Outside of a capture it does no more than what it decorates. An artifact can name no
-    others."""
+def find(module, name):
+    """The function of that name. Fails if it breaks no graphs: an artifact can name no others. Outside of a capture it does no more than what vLLM
+    decorates."""
     found = functools.reduce(lambda of, part: getattr(of, part, None), name.split("."), sys.modules.get(module))
-    return found if getattr(found, "__code__", None) is BREAKS else None
+    # mutant: functions that an artifact may name
+    if getattr(found, "__code__", None) is not BREAKS:
+        raise LookupError(f"find {module}.{name}: no function of that name breaks graphs")
+    return found
