@@ -14,7 +14,7 @@ import sys
 
 import controls
 import extras
-from cases import BUNDLED, DEEPSEEK, SERVED, TRAFFIC
+from cases import BREAKABLE, BUNDLED, DEEPSEEK, SERVED, TRAFFIC
 from kept import Kept
 from options import MLA, flags, options
 
@@ -59,7 +59,7 @@ class Case:
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()
-        self.traffic, self.served = TRAFFIC in how, SERVED in how
+        self.traffic, self.served, self.breakable = TRAFFIC in how, SERVED in how, BREAKABLE in how
         self.feature = next((word for word in how if word in extras.ALL), None)
         self.bundles = text in BUNDLED
         self.port = free_port() if self.served else None
@@ -67,7 +67,8 @@ class Case:
         self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
-        self.graph = "PIECE 1 tokens=8" if self.graphs == "PIECEWISE" else "FULL tokens=8"
+        part = "SEGMENT" if self.breakable else "PIECE"
+        self.graph = f"{part} 1 tokens=8" if self.graphs == "PIECEWISE" else "FULL tokens=8"
         # N-grams do not always propose all drafts, and eight requests hardly ever at the same time.
         other = {
             extras.NGRAM: f"FULL tokens={1 + extras.DRAFTS}",
@@ -103,6 +104,7 @@ class Case:
             TRITON_F32_DEFAULT="ieee",  # Triton's products would round operands to TF32, which moves logits by a thousandth
             TORCHINDUCTOR_COMPILE_THREADS="1",
             VLLM_USE_FLASHINFER_SAMPLER="0",
+            VLLM_USE_BREAKABLE_CUDAGRAPH=str(int(self.breakable)),
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
             HF_HUB_OFFLINE="1",

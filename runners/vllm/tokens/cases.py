@@ -2,7 +2,7 @@
 
 In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
 may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py); or a feature. And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
@@ -17,13 +17,13 @@ SETTINGS = {
 }
 # The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
 TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
-TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
+TRAFFIC, SERVED, ELASTIC, BREAKABLE = "traffic", "served", "elastic", "breakable"
 # Latent attention (MLA), whose kernels take no single precision. Pieces also compute prompts in parts, which latent.py does not.
 DEEPSEEK = "deepseek"
 LATENT = [f"{DEEPSEEK} bfloat16 {runner} FULL_DECODE_ONLY" for runner in SETTINGS["runner"]]
 # A Llama with drafts, adapters, sleep (extras.py).
 FEATURES = tuple(f"llama {how}" for how in ("float32 V1 FULL_DECODE_ONLY ngram", "float32 V2 FULL_DECODE_ONLY eagle", "bfloat16 V2 FULL_DECODE_ONLY lora", "float32 V2 FULL_DECODE_ONLY sleep"))
-FEATURES += (LATENT[1],)
+FEATURES += (LATENT[1], f"llama float32 V2 PIECEWISE {BREAKABLE}")
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
@@ -53,7 +53,7 @@ def every():
 
 def otherwise():
     featured = [f"{case} {how}" for case in every() if case.startswith("llama ") for how in extras.ALL]
-    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC)] + featured + LATENT
+    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC, BREAKABLE)] + featured + LATENT
 
 
 def select(text):
@@ -67,7 +67,7 @@ def select(text):
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
         if name not in [*every(), *otherwise(), TORCH]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}; or {' or '.join(map(repr, LATENT))}")
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}|{BREAKABLE}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}; or {' or '.join(map(repr, LATENT))}")
     return chosen
 
 
