@@ -10,19 +10,18 @@ import argparse
 import ctypes
 import hashlib
 import json
-import os
 import sys
 import time
 
+import captures
 import engine
+import held
+import serving
 import torch
 import vllm
+from served import schedules, sleep_runtime
 from vllm import LLM
 from vllm.device_allocator import cumem
-
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "served"))
-
-import sleep_runtime  # noqa: E402
 
 LEVELS = 1, 2
 
@@ -64,12 +63,12 @@ def take(size):
 def cycle(worker, own, level, weights):
     worker.sleep(level)
     asleep, give_back = used(), lambda: None
-    held = cumem.CuMemAllocator.get_instance().pointer_to_data.values()
+    kept = cumem.CuMemAllocator.get_instance().pointer_to_data.values()
     if own.take:
-        own.take, give_back = False, take(torch.cuda.mem_get_info()[0] - sum(d.handle[1] for d in held))
+        own.take, give_back = False, take(torch.cuda.mem_get_info()[0] - sum(d.handle[1] for d in kept))
     if own.spoil:
         own.spoil = False
-        next(d.cpu_backup_tensor for d in held if d.tag == "weights").fill_(3)
+        next(d.cpu_backup_tensor for d in kept if d.tag == "weights").fill_(3)
     began = time.perf_counter()
     for tags in [["kv_cache"], ["weights"]] if own.tags else [None]:
         worker.wake_up(tags)
@@ -81,25 +80,25 @@ def cycle(worker, own, level, weights):
     began = time.perf_counter()
     getattr(worker, "check", torch.cuda.synchronize)()
     checked = time.perf_counter()
-    launches = engine.serve(worker, 1)
+    launches = serving.serve(worker, 1)
     served = time.perf_counter()
-    launches += engine.serve(worker, 8)
-    keys = engine.keys(worker.model_runner)
+    launches += serving.serve(worker, 8)
+    keys = held.keys(worker.model_runner)
     times = {"woke": 1000 * woke, "checked": 1000 * (checked - began), "first": 1000 * (served - checked)}
     return times | {"level": level, "asleep": asleep, "awake": used(), "launches": launches, "keys": keys}
 
 
 def main():
     own, args = arguments()
-    engine.count_captures()
-    engine.cleared_schedules()
+    captures.count()
+    schedules.install()
     llm = LLM(**engine.settings(args))
     sleep_runtime.install()
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
-    engine.count(worker.model_runner)
+    serving.count(worker.model_runner)
     engine.mark("requests")
-    steps = sum(engine.expected(worker.model_runner, batch) for batch in (1, 8))
-    first = sum(engine.serve(worker, batch) for batch in (1, 8))
+    steps = sum(serving.expected(worker.model_runner, batch) for batch in (1, 8))
+    first = sum(serving.serve(worker, batch) for batch in (1, 8))
     weights = [(p, p.detach().cpu()) for p in worker.model_runner.model.parameters()]
     known, cycles, spoilt = constants(worker), [], own.spoil
     with torch.inference_mode():
@@ -111,7 +110,7 @@ def main():
     print(json.dumps({
         "device": torch.cuda.get_device_name(0), "vllm": vllm.__version__, "torch": torch.__version__,
         "start": "restored" if medusa and medusa.use.restored else "native",
-        "keys": engine.keys(worker.model_runner), "steps": steps, "launches": first, "cycles": cycles,
+        "keys": held.keys(worker.model_runner), "steps": steps, "launches": first, "cycles": cycles,
     }))  # fmt: skip
 
 

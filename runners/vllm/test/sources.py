@@ -13,7 +13,7 @@ import subprocess
 GO = "./materialize", "./supervisor", "./cmd/libmedusa"
 COMMANDS = "cmd/medusa"  # without what its other commands import
 TESTS, MODELS, PLUGIN = "runners/vllm/test/", "runners/vllm/test/models/", "runners/vllm/medusa_vllm/"
-NEEDED = {TESTS + name for name in ("run.py", "engine.py", "state.py", "compilations.py", "changes.txt", "architectures.py", "configurations.py")} | {
+NEEDED = {TESTS + name for name in ("run.py", "engine.py", "held.py", "serving.py", "captures.py", "noops.py", "served/schedules.py", "state.py", "compilations.py", "changes.txt", "architectures.py", "configurations.py")} | {
     "runners/torch/test/" + name for name in ("compare.py", "engine_run.py", "holes.py")
 }
 NEEDLESS = (

@@ -38,6 +38,7 @@ class TestCounts(unittest.TestCase):
             "runners/vllm/requirements-0.33.0.txt": True,
             "runners/vllm/requirements-0.28.0.txt": False,
             "runners/vllm/test/engine.py": True,
+            "runners/vllm/test/served/schedules.py": True,
             "runners/vllm/test/changes.txt": True,
             "runners/vllm/test/faults.py": False,
             "runners/vllm/test/models/llama/config.json": True,
