@@ -37,8 +37,8 @@ const lasting = 10 * time.Second
 type guarded struct {
 	Path      string
 	Args, Env []string
-	Whole     bool // what the command leaves behind is killed
-	Tell      bool // how the command has ended is written to fdReport, for whoever is not the guard's parent
+	Whole     bool // processes that the command leaves behind are killed
+	Tell      bool // the end of the command is written to fdReport, for a process that is not the guard's parent
 	Files     int  // files that the command has besides its streams
 }
 

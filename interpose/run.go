@@ -66,7 +66,7 @@ func Run(cmd *exec.Cmd, cancel Cancel) error {
 	return err
 }
 
-// start starts the guard of a command. Closing orders ends the command and what it has started.
+// start starts the guard of a command. Closing orders ends the command and the processes that it has started.
 func start(cmd *exec.Cmd, job guarded) (orders, report *os.File, err error) {
 	job.Path, job.Args, job.Env, job.Files = cmd.Path, cmd.Args, cmd.Environ(), len(cmd.ExtraFiles)
 	control, orders, err := os.Pipe()
@@ -93,10 +93,10 @@ func start(cmd *exec.Cmd, job guarded) (orders, report *os.File, err error) {
 	return orders, report, nil
 }
 
-// Hold starts a command that can be handed on to another process: whoever holds orders owns it. A byte in orders is the number of a signal
+// Hold starts a command that can be handed on to another process: the process that holds orders owns it. A byte in orders is the number of a signal
 // for it. If no process holds orders any more, the command and all that it has started are killed. ended receives the status of waitid as a decimal
-// number, or a text if the command was not started; it ends empty if the guard was killed. The caller has to call cmd.Wait, which
-// waits for the guard.
+// number, or a text if the command was not started; it ends empty if the guard was killed. The caller has to call cmd.Wait, which waits for the
+// guard.
 func Hold(cmd *exec.Cmd) (orders, ended *os.File, err error) {
 	if cmd.Err != nil {
 		return nil, nil, cmd.Err

@@ -10,7 +10,7 @@ import (
 	"medusa/restore/digest"
 )
 
-// DigestError is memory that a restored graph left otherwise than the natively captured one.
+// DigestError is memory in which a restored graph left other bytes than the natively captured one.
 type DigestError struct {
 	Graph        string // empty: before any replay, or after the last
 	Alloc        uint32
@@ -34,9 +34,9 @@ func (e *DigestError) Error() string {
 	return text
 }
 
-// compareDigests holds the restored run against the native one. A chunk that two native replays left alike must be left
-// so by both restored ones; a chunk that they did not is judged no further, and outside temporaries it marks its graph
-// as not deterministic.
+// compareDigests compares the restored run with the native one. If two native replays left a chunk alike, both restored
+// ones must leave it so. If they did not, its hashes are not compared (only a measured bound is), and outside
+// temporaries it marks its graph as not deterministic.
 func compareDigests(native, restored *digest.Digest) ([]artifacts.GraphCheck, error) {
 	if len(native.Graphs) != len(restored.Graphs) {
 		return nil, fmt.Errorf("verify: %d graphs replayed natively, %d restored", len(native.Graphs), len(restored.Graphs))
@@ -67,8 +67,8 @@ func compareDigests(native, restored *digest.Digest) ([]artifacts.GraphCheck, er
 	return out, nil
 }
 
-// reached parts the ranges of a native run, in whose graphs a word may still count as a pointer that has become presumed padding, into
-// those that the restored run has, too, and those that nothing else leads to.
+// reached splits the ranges of a native run into those that the restored run has as well, and the others. Others exist if a word has
+// become presumed padding that still counts as a pointer in the native run's graphs.
 func reached(native, restored []digest.Range) (common, others []digest.Range) {
 	if len(native) == len(restored) {
 		return native, nil

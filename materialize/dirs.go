@@ -11,15 +11,15 @@ import (
 	"medusa/artifacts/bundled"
 )
 
-// Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
+// Dir is a directory that is bundled with the artifact, such as the cache of a JIT compiler.
 type Dir struct {
 	Name, Path string
-	own        bool // made for this series: it travels only if a run put something there
+	own        bool // made for this series: it is bundled only if a run wrote to it
 }
 
 // withCaches gives each JIT compiler's cache a folder of this series' own, in which exactly the output of the runs is kept, and
-// returns the variables that tell the engine. A folder that the user chose by its variable is used as it is, and travels only if it
-// is among dirs.
+// returns the variables that tell the engine. A folder that the user chose by its variable is used as it is, and is bundled only if it is
+// among dirs.
 func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env []string) {
 	all = slices.Clone(dirs)
 	for _, c := range bundled.Caches {
@@ -38,8 +38,8 @@ func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env [
 	return all, env
 }
 
-// packDirs packs the directories as the runs have left them, and notes those that do not travel. The layers' contents are files in scratch; closing ends
-// their use.
+// packDirs packs the directories as the runs have left them, and notes the symbolic links that are left out. The layers' contents are files in scratch;
+// closing ends their use.
 func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts.Directory, closing func() error, err error) {
 	var files []*os.File
 	closing = func() error {

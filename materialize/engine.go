@@ -114,7 +114,7 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 	return kept.failed(name, err)
 }
 
-// runFolder makes the folder for a series' traces, beside nothing the user sees.
+// runFolder makes the folder for a series' traces, outside of the user's folders.
 func runFolder() (dir string, remove func(), err error) {
 	f, err := scratch.ForRun()
 	if err != nil {

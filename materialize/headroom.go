@@ -12,7 +12,7 @@ import (
 // restored engine has the headroom that the profile left a native one, up to the noise in free memory (headroomTolerance).
 
 // headroomAttempts bounds how often the cache is made smaller and everything recorded again. The first estimate is right
-// unless a library allocates otherwise in a triggering layer than it did in the warm-up.
+// unless a library allocates differently in a triggering layer than in the warm-up.
 const headroomAttempts = 3
 
 // headroomGranularity is the unit of a device's physical memory.
@@ -33,7 +33,7 @@ func libraryBytes(r *recording.Recording) uint64 {
 		a := &r.Allocs[i]
 		first, _ := slices.BinarySearch(blocks, a.Addr)
 		// mutant: memory of a framework is no library's
-		suballocated := first < len(blocks) && blocks[first]-a.Addr < a.Size // at whatever moment
+		suballocated := first < len(blocks) && blocks[first]-a.Addr < a.Size // at any moment
 		// mutant: memory of libraries at ready
 		if a.Born > warmup && a.Died > r.ReadyOrder && !suballocated {
 			sum += a.Size

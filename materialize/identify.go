@@ -22,7 +22,7 @@ func Identify(ctx context.Context, o Options) (_ []artifacts.Identity, err error
 	defer func() { err = keepOutput(err, "") }()
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	path := filepath.Join(dir, "identify.trace")
-	// An engine that states nothing ends at ready.
+	// An engine that states no identity ends at ready.
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
 		ExtraEnv: contract.Start{Run: contract.RunProfile}.Environ()}
 	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*recording.Recording, error) { return readRanks("identify", path, e.recording) })

@@ -6,8 +6,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// inputs are tensors that the run profile has called inputs in the end, by name. An engine may learn only from serving which of its buffers change,
-// and no other recording run serves.
+// inputs are the tensors that the run profile marked as inputs in the end, by name. Some engines learn only from serving which of their buffers
+// change, and no other recording run serves.
 type inputs map[string]*trace.Tensor
 
 func inputsOf(profile *recording.Recording) inputs {
@@ -20,7 +20,7 @@ func inputsOf(profile *recording.Recording) inputs {
 	return in
 }
 
-// apply makes inputs of the weights that the run profile has called so.
+// apply turns weights into inputs if the run profile marked them as inputs.
 func (in inputs) apply(spec *graphir.Spec) {
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]

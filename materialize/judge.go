@@ -8,12 +8,12 @@ import (
 	"medusa/restore/digest"
 )
 
-// ResultError is a graph whose natively captured original leaves results that say nothing about a restored one: nothing would be
-// compared, or it would be equal whatever the graph did.
+// ResultError is a graph whose natively captured original leaves results that cannot verify a restored one: either no bytes
+// could be compared, or they would be equal even if the graph were wrong.
 type ResultError struct {
 	Graph  string
 	Class  digest.Class
-	Name   string // of the tensor, where the engine named one
+	Name   string // of the tensor, if the engine named one
 	Alloc  uint32
 	Offset uint64 // of the bytes, in the allocation
 	Row    uint64
@@ -39,12 +39,12 @@ const (
 	reasonNotFinite = "holds NaN or Inf: results of other computations would be equal"
 )
 
-// NotCompared says of a verification that no replay's results could be compared.
+// NotCompared marks a verification in which no replay's results could be compared.
 const NotCompared = "not checked (no output depends on inputs or KV cache)"
 
-// judge demands of the native replays that there is something to compare: each result that a graph writes is the same in both
-// and consists of numbers, it writes each row that belongs to its batch, or that the engine's own step writes, and these change with
-// inputs and KV cache. It returns whether results were compared: not on a simulated device, if no kernel writes any.
+// judge demands that the native replays leave results to compare: each result that a graph writes is the same in both and consists
+// of numbers, it writes each row that belongs to its batch, or that the engine's own step writes, and these change with inputs and
+// KV cache. It returns whether results were compared: not on a simulated device, if no kernel writes any.
 func judge(native *digest.Digest) (computes bool, err error) {
 	if !native.Computes {
 		if native.Device == simulated {
@@ -69,10 +69,10 @@ func judge(native *digest.Digest) (computes bool, err error) {
 	return true, nil
 }
 
-// simulated is the name of the device on which third parties' kernels do nothing.
+// simulated is the name of the device on which third parties' kernels have no effect.
 const simulated = "Simulated GPU"
 
-// changes reports whether some graph writes a result that changes with inputs or KV cache. A copy may write it: of what a kernel computed.
+// changes reports whether some graph writes a result that changes with inputs or KV cache. A copy of a kernel's result counts, too.
 func changes(d *digest.Digest) bool {
 	for _, g := range d.Graphs {
 		for _, r := range g.Ranges {
@@ -84,7 +84,7 @@ func changes(d *digest.Digest) bool {
 	return false
 }
 
-// judgeRows demands that results depend on what they are computed from.
+// judgeRows demands that results depend on the inputs and the KV cache that the graph reads.
 func judgeRows(g *digest.Graph) error {
 	type row struct {
 		at         *digest.Range

@@ -7,7 +7,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// MarksError is an engine whose marks no artifact can be made of. It is found in the run profile, which needs nothing but the marks.
+// MarksError is an engine from whose marks no artifact can be made. It is found in the run profile, which needs only the marks.
 type MarksError struct {
 	Problem string
 	Hint    string // an advice for the engine's author
@@ -43,7 +43,7 @@ func checkMarks(r *recording.Recording) error {
 	return nil
 }
 
-// unready says why a process that ended in order has not reached ready.
+// unready is the reason why a process that ended in order has not reached ready.
 func unready(r *recording.Recording, program string) error {
 	if len(r.Phases) == 0 && len(r.Identity) == 0 {
 		return &MarksError{fmt.Sprintf("%s ended, and marked neither an identity nor a phase", program),

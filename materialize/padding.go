@@ -7,10 +7,10 @@ import (
 	"medusa/materialize/compile"
 )
 
-// provePadding verifies with poisoned padding, and with what the artifact gets there. If either fails, with less and less of it until
-// the bytes that matter are found. Their word is then an error, as it would have been without the presumption. So that one
-// that matters is told from others, pointers that are not poisoned lead to their recorded targets. verify writes the candidate and
-// restores it in a process of its own.
+// provePadding verifies with poisoned padding, and with the bytes that the artifact gets there. If either fails, it changes less and
+// less of the padding until it finds the bytes that matter. Their word is then an error, as it would have been without the
+// presumption. Pointers that are not poisoned lead to their recorded targets, so that a pointer that matters is told from the others.
+// verify writes the candidate and restores it in a process of its own.
 func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) ([]*verification, error) {
 	if len(ps) == 0 {
 		return verify()
@@ -22,7 +22,7 @@ func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) (
 		}
 		return verify()
 	}
-	// Code may ask whether bytes that nobody wrote are zero, which they hardly ever are.
+	// Code may ask whether unwritten bytes are zero, which they hardly ever are.
 	settled := func(part compile.Paddings) ([]*verification, error) {
 		if err := errors.Join(ps.Poison(&spill.File{}), part.Settle(&spill.File{})); err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) (
 	return tried(ps, settled)
 }
 
-// tried changes all padding, and looks for what matters if that fails.
+// tried changes all padding, and looks for the bytes that matter if that fails.
 func tried(ps compile.Paddings, with func(part compile.Paddings) ([]*verification, error)) ([]*verification, error) {
 	v, err := with(ps)
 	if err == nil {

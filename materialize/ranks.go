@@ -99,7 +99,7 @@ func compileRanks(a, b []*recording.Recording) (specs []*graphir.Spec, pads comp
 	return specs, pads, nil
 }
 
-// ofRank says whose an error is.
+// ofRank adds the rank to an error.
 func ofRank(rank, ranks int, err error) error {
 	if err == nil || ranks == 1 {
 		return err

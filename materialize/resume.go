@@ -19,8 +19,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// A series of runs can end early and go on later, from the traces that it kept: recording takes minutes, and what fails in a check
-// is often looked at more than once.
+// A series of runs can end early and go on later, from the traces that it kept: recording takes minutes, and a check that fails is often repeated.
 
 // Steps after which a series can end.
 const (
@@ -35,16 +34,16 @@ var Untils = []string{UntilProfile, UntilRecord, UntilNative}
 // errStopped ends a series that was told to end early.
 var errStopped = errors.New("the series was told to end here")
 
-// seriesFile is beside kept traces, and says what they are traces of.
+// seriesFile is beside kept traces, and describes the series that left them.
 const seriesFile = "series.json"
 
-// cachesFolder is beside them, with what JIT compilers made in the runs.
+// cachesFolder is beside them, with the output of JIT compilers in the runs.
 const cachesFolder = "caches"
 
 // candidateFile is among the files of a check-native that agreed with its candidate, and holds that candidate's digest.
 const candidateFile = "candidate"
 
-// series is what traces that were kept are good for.
+// series describes kept traces: their command, the folder of JIT compilers' caches, and the profiles of their runs.
 type series struct {
 	Argv     []string            `json:"argv"`
 	Caches   string              `json:"caches"`             // path of the JIT compilers' caches
@@ -63,7 +62,7 @@ func (e *engine) keep(s series) error {
 	return nil
 }
 
-// resume reads what an earlier series kept.
+// resume reads the description of an earlier series.
 func (e *engine) resume() error {
 	data, err := os.ReadFile(filepath.Join(e.dir, seriesFile))
 	if err != nil {
@@ -80,15 +79,15 @@ func (e *engine) resume() error {
 	return nil
 }
 
-// openCaches makes the folder of JIT compilers' caches. A series that goes on has it at the same path, with what compilers had made there: they write
-// the path into their output, and with another one they would make other kernels.
+// openCaches makes the folder of JIT compilers' caches. A series that goes on has it at the same path, with the earlier output of the compilers: they
+// write the path into their output, and with another path they would make other kernels.
 func (e *engine) openCaches() (folder *scratch.Folder, err error) {
 	// mutant: caches of a resumed series
 	if e.kept == nil || !bundled.RecordedPath(e.kept.Caches) {
 		folder, err = scratch.Make(bundled.CachesDir, bundled.CachesPrefix)
 	} else if folder, err = scratch.At(e.kept.Caches); err == nil {
 		if err = os.CopyFS(folder.Path, os.DirFS(filepath.Join(e.dir, cachesFolder))); errors.Is(err, fs.ErrNotExist) {
-			err = nil // compilers had made nothing
+			err = nil // compilers had left no output
 		}
 		if err != nil {
 			err = errors.Join(err, folder.Close())
@@ -103,7 +102,7 @@ func (e *engine) openCaches() (folder *scratch.Folder, err error) {
 	return folder, nil
 }
 
-// keepCaches leaves what JIT compilers have made beside the traces, for a series that goes on.
+// keepCaches copies the output of JIT compilers to a folder beside the traces, for a resumed series.
 func (e *engine) keepCaches() error {
 	kept := filepath.Join(e.dir, cachesFolder)
 	if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(e.caches))); err != nil {
@@ -188,7 +187,7 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// checkUntil finds what would be told only after minutes.
+// checkUntil finds mistakes that would otherwise show only after minutes.
 func (o *Options) checkUntil() error {
 	if o.Until != "" && (!slices.Contains(Untils, o.Until) || o.Traces == "") {
 		return fmt.Errorf("materialize until %q: want one of %q, and a directory for the traces", o.Until, Untils)
@@ -196,7 +195,7 @@ func (o *Options) checkUntil() error {
 	return nil
 }
 
-// stopped turns the end of a series that was told to end into no error, and no artifact.
+// stopped returns neither an error nor an artifact for a series that was told to end.
 func stopped(art *artifacts.Artifact, err error) (*artifacts.Artifact, error) {
 	if errors.Is(err, errStopped) {
 		return nil, nil

@@ -31,12 +31,12 @@ type Options struct {
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
-	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/bundled.Caches)
+	Dirs    []Dir // directories to bundle, besides the JIT compilers' caches (artifacts/bundled.Caches)
 	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and its purpose.
 	Step func(i, n int, what string)
-	// Note is told news for the user although nothing fails.
+	// Note is told news for the user that are no errors.
 	Note func(text string)
 }
 
@@ -54,7 +54,8 @@ const (
 const recordAttempts = 5
 
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
-// the artifact its name. Whatever fails leaves nothing under that name. If the engine fails, all that it printed is in Output.log.
+// the artifact its name. If a step fails, no artifact appears under that name. If the engine fails, its whole output is in
+// Output.log.
 func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	return stopped(run(ctx, o))
 }
@@ -149,7 +150,7 @@ type candidate struct {
 // cache is the bound of one rank's KV cache.
 type cache struct {
 	kvprofile.Profile
-	profiled uint64 // bytes, before anything was taken off
+	profiled uint64 // bytes, before any were taken off
 	reserve  uint64 // bytes to take off
 	inputs   inputs
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // SkippedError is memory that the engine changes between warm-up and ready and that counts as fixed. A restored start skips that work, so
-// its graphs would read what was there before.
+// its graphs would read the bytes that were there before.
 type SkippedError struct {
 	Name   string // of the tensor; empty: memory without a name
 	Alloc  uint32

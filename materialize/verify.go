@@ -101,7 +101,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 	return native, more, nil
 }
 
-// tellVarying has check-restored keep the results of graphs whose results vary.
+// tellVarying makes check-restored keep the results of graphs whose results vary.
 func tellVarying(art *artifacts.Artifact, native *digest.Digest) {
 	art.Verification.Graphs = nil
 	for i := range native.Graphs {
@@ -121,7 +121,7 @@ func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.
 	})
 }
 
-// checkRestored is check-restored: the same with restored graphs, held against check-native.
+// checkRestored is check-restored: the same run with restored graphs. Its results are compared with those of check-native.
 func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
 	restored, err := e.check(ctx, runCheckRestored, contract.Start{Run: contract.RunCheckRestored, Artifact: path, Relax: e.relax.String()}, art)
 	if err != nil {

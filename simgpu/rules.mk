@@ -84,7 +84,7 @@ simgpu: simgpu-libraries build/simulated/libcuda.so.1
 	ln -sf $(abspath build/simulated/libcuda.so.1) $(SIMGPU_LIB)/libcuda.so.1
 	echo "simgpu: LD_LIBRARY_PATH=$(abspath $(SIMGPU_LIB))"
 
-# What programs import from a library is generated, but for what is written by hand for it, if anything.
+# The functions that programs import from a library are generated, except those that are written by hand.
 simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
 	rm -rf $(SIMGPU_LIB)/standins
 	$(SIMGPU_PYTHON) $(STANDINS)/generate.py $(SIMGPU_LIB)/standins $(CUDA) $(FOR)

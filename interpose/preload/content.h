@@ -2,7 +2,7 @@
  * content.h: saves the contents of capture-phase memory.
  *
  * In: the live allocations of the capture phase (all allocations if the process marks no phases) and the framework's blocks. Out:
- * content records. What can fail: the driver does not answer any more; a fault record says so.
+ * content records. Fails: the driver does not answer any more; a fault record says so.
  */
 #ifndef MEDUSA_CONTENT_H
 #define MEDUSA_CONTENT_H

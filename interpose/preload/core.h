@@ -2,13 +2,12 @@
  * core.h: shared by all parts of the interposer: the mode, the lock, the trace, and the guard against re-entry.
  *
  * In: the environment (medusa.h), read at the first hooked call or mark. Out: whether to act at all, and the trace for records.
- * What can fail: the trace file cannot be created. The process then runs without being recorded, and a line on standard error
- * says so.
+ * Fails: the trace file cannot be created. The process then runs without being recorded, and a line on standard error says so.
  *
  * Rules for all files of this library
  *   - No constructor, no output, no lock and no libcuda before the first hooked call: gcc and ptxas inherit LD_PRELOAD.
  *   - Never hold the lock during a call into the driver or the loader.
- *   - Never abort, and never change anything that the process can see. A problem of the recorder becomes a fault record.
+ *   - Never abort, and never change any state that the process can see. A problem of the recorder becomes a fault record.
  */
 #ifndef MEDUSA_CORE_H
 #define MEDUSA_CORE_H
@@ -46,7 +45,7 @@ static inline void hook_leave(void) { core_inside = 0; }
 void core_lock(void);
 void core_unlock(void);
 
-/* Needs the lock held. Returns the open trace, or NULL if there is nothing to record (replay mode, or the trace is sealed). */
+/* Needs the lock held. Returns the open trace, or NULL in replay mode and once the trace is sealed. */
 struct trace_writer *core_trace(void);
 /* Whether another process has created the trace already. Takes the lock. */
 bool core_trace_taken(void);

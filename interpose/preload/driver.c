@@ -104,7 +104,7 @@ void *driver_hook_of(void *p)
 	if (!atomic_load(&looked)) {
 		for (int i = 0; i < FN_HOOKS; i++)
 			driver_real((enum driver_fn)i);
-		atomic_store(&looked, driver_handle() != NULL); /* what a loaded driver does not have, it never will */
+		atomic_store(&looked, driver_handle() != NULL); /* a loaded driver gets no further functions */
 	}
 	if (!(atomic_load(&found_bits[bit / 64]) >> bit % 64 & 1))
 		return p;

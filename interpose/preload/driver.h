@@ -2,7 +2,7 @@
  * driver.h: the real driver behind the hooks.
  *
  * In: the name of an entry point. Out: the driver's own function, found without loading the driver; a caller of a hook has loaded
- * it already. What can fail: there is no driver, or it is too old for the function. REAL then gives a function that returns
+ * it already. Fails: there is no driver, or it is too old for the function. REAL then gives a function that returns
  * CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, so callers treat a missing function like a failing one.
  */
 #ifndef MEDUSA_DRIVER_H

@@ -3,7 +3,7 @@
  *
  * The region has, from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
  * same two zones for scratch. The rest is for reservations of the process itself. All of it is one reservation of the driver's:
- * reservations below 32 MiB would come from a place that the driver chooses, whatever address they ask for (driver 580.159).
+ * reservations below 32 MiB would come from a place that the driver chooses, even if they ask for an address (driver 580.159).
  *
  * A mapping keeps physical memory alive, so handles are released at once. Only page counts are kept.
  */
@@ -122,9 +122,9 @@ static void child_after_fork(void)
 }
 
 /*
- * What is mapped while the driver is initialized, it never places a reservation over, not even when that is unmapped later (driver
- * 580.159). So the hold ends before, and a reservation of the driver's own follows it. That needs no context, but the region
- * does: its size depends on the device.
+ * The driver never places a reservation over addresses that were mapped while it was initialized, even if they are unmapped later
+ * (driver 580.159). So the hold ends before cuInit, and a reservation by the driver follows it. That reservation needs no context,
+ * but the region does: its size depends on the device.
  */
 CUresult cuInit(unsigned int flags)
 {

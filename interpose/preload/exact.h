@@ -3,8 +3,8 @@
  *
  * In: the allocations of the process, in call order. Out: memory in one reserved region, mapped page by page on demand. Addresses
  * depend only on the sizes and the order of allocations and frees. Allocations of trigger scopes do not repeat, so they go to a
- * scratch zone. What can fail: the region's base is occupied, or the driver places the region elsewhere. The driver then places all
- * memory, and exact_state says so. If the driver refuses a call, its result is returned.
+ * scratch zone. Fails: the region's base is occupied, or the driver places the region elsewhere. The driver then places all memory,
+ * and exact_state says so. If the driver refuses a call, its result is returned.
  *
  * This file has a lock of its own. Callers must not hold the lock of core.h.
  */
@@ -26,7 +26,7 @@ CUresult exact_place(uint64_t addr, uint64_t bytes);
 bool exact_free(CUdeviceptr ptr, CUresult *rc);
 /* Serves a reservation of the process itself, without an address of its own choice. 0: the driver must serve it. */
 uint64_t exact_reserve(size_t bytes, size_t alignment);
-/* Ends one. False: it is none of the region's. */
+/* Ends a reservation. False: it is not in the region. */
 bool exact_unreserve(CUdeviceptr ptr, size_t bytes);
 /* Finds the allocation in the region that contains ptr. */
 bool exact_find(CUdeviceptr ptr, struct piece *out);

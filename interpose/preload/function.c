@@ -77,9 +77,9 @@ static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)
 	return set >> attr % 64 & 1;
 }
 
-/* Collects the settable attributes that differ from those of a fresh function, whoever set them: the owner of a hidden module
- * may set them on a path without a hook. The required cluster size can also be compiled in, and may then not be set again, so
- * it counts only if a hook saw the setting. */
+/* Collects the settable attributes that differ from those of a fresh function, no matter which code set them: the owner of a
+ * hidden module may set them on a path without a hook. The required cluster size can also be compiled in, and may then not be
+ * set again, so it counts only if a hook saw the setting. */
 static size_t collect_attrs(const struct subject *s, uint64_t handle, struct function_attr *out)
 {
 	static const struct {

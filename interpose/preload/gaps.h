@@ -2,7 +2,7 @@
  * gaps.h: seeded gaps between allocations (record mode with MEDUSA_GAP_SEED). They move allocations against each other. Address
  * space randomization alone shifts all of them together, and a number that was mistaken for a pointer could shift with them.
  *
- * What can fail: the driver is out of memory. There is no gap then, and the recording continues.
+ * Fails: the driver is out of memory. There is no gap then, and the recording continues.
  */
 #ifndef MEDUSA_GAPS_H
 #define MEDUSA_GAPS_H

@@ -2,8 +2,8 @@
  * globals.h: module variables whose address the process asked for.
  *
  * In: the hooks of the calls that return such an address. Out: global records, and at `ready` the content of each variable,
- * because host code may have written it in a part of the start that a restore skips. What can fail: the driver does not answer; a
- * fault record says so.
+ * because host code may have written it in a part of the start that a restore skips. Fails: the driver does not answer; a fault
+ * record says so.
  */
 #ifndef MEDUSA_GLOBALS_H
 #define MEDUSA_GLOBALS_H

@@ -207,7 +207,7 @@ static bool is_default(CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
 	return memcmp(v, &d, sizeof d) == 0;
 }
 
-/* The bytes of the union that are the attribute's. A driver may give back the others as the launch had them, which nobody wrote. */
+/* The bytes of the union that are the attribute's. A driver may give back the other bytes as the launch had them, unwritten. */
 static size_t attribute_size(CUlaunchAttributeID id)
 {
 	switch (id) {

@@ -2,7 +2,7 @@
  * graph.h: walks a finished graph and records it.
  *
  * In: a graph that no thread changes meanwhile. Out: records of the functions and names that it uses, then graph, nodes and
- * edges. What can fail: the driver does not answer, or no record describes a node of this kind; an opaque record says so.
+ * edges. Fails: the driver does not answer, or no record describes a node of this kind; an opaque record says so.
  */
 #ifndef MEDUSA_GRAPH_H
 #define MEDUSA_GRAPH_H

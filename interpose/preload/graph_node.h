@@ -1,8 +1,8 @@
 /*
  * graph_node.h: records nodes that refer to objects outside of their graph.
  *
- * In: a node and its graph's ID in the trace. Out: its records. What can fail: the driver does not give its parameters, or the
- * object that it refers to was never seen. The function then returns the reason, for an opaque record.
+ * In: a node and its graph's ID in the trace. Out: its records. Fails: the driver does not give its parameters, or the object
+ * that it refers to was never seen. The function then returns the reason, for an opaque record.
  */
 #ifndef MEDUSA_GRAPH_NODE_H
 #define MEDUSA_GRAPH_NODE_H

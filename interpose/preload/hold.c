@@ -16,7 +16,7 @@
 
 #define PAGE ((uint64_t)2 << 20)
 
-static uint64_t held_base, held_size; /* 0: nothing is held */
+static uint64_t held_base, held_size; /* 0: no addresses are held */
 
 enum hold_request hold_requested(uint64_t *base, uint64_t *size)
 {

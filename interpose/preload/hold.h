@@ -3,8 +3,8 @@
  *
  * Without that, other memory of the process may be placed there by chance: Go's runtime begins its heap at a random address.
  *
- * In: the environment. Out: base and size, and addresses that nothing takes until cuInit, where the driver's reservation follows. What can fail: the variable is
- * malformed, or the addresses are occupied at once, or later by MAP_FIXED. The reservation at the base then fails or is moved.
+ * In: the environment. Out: base and size, and addresses that stay free until the driver's reservation in cuInit. Fails: the variable is malformed, or the
+ * addresses are occupied at once, or later by MAP_FIXED. The reservation at the base then fails or is moved.
  */
 #ifndef MEDUSA_HOLD_H
 #define MEDUSA_HOLD_H
@@ -13,7 +13,7 @@
 
 enum hold_request { HOLD_NOTHING, HOLD_REGION, HOLD_MALFORMED };
 
-/* What the environment requests. */
+/* The region that the environment requests. */
 enum hold_request hold_requested(uint64_t *base, uint64_t *size);
 /* Frees the addresses for the driver, unless something else of the process lies among them by now. */
 void hold_release(void);

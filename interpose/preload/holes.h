@@ -1,8 +1,8 @@
 /*
  * holes.h: the nodes that calls of the engine's communicator have added to captures.
  *
- * In: the marks before and behind such a call (medusa.h). Out: for a finished graph, which of its nodes belong to which call. What can fail: a
- * mark without its partner, or a call that added no node; both are faults of the recording.
+ * In: the marks before and behind such a call (medusa.h). Out: for a finished graph, which of its nodes belong to which call. Fails: a mark
+ * without its partner, or a call that added no node; both are faults of the recording.
  */
 #ifndef MEDUSA_HOLES_H
 #define MEDUSA_HOLES_H

@@ -1,7 +1,7 @@
 /*
  * host.h: the process's own memory, which the device does not read.
  *
- * In: /proc/self/maps at `ready`. Out: one host record. What can fail: the file cannot be read; the record is missing then.
+ * In: /proc/self/maps at `ready`. Out: one host record. Fails: the file cannot be read; the record is missing then.
  */
 #ifndef MEDUSA_HOST_H
 #define MEDUSA_HOST_H

@@ -3,7 +3,7 @@
  *
  * In: the argument of a load call, in any form that the driver accepts. Out: the bytes of the image, and either their hash or
  * their place. Bytes that a program or library with a build-id maps read-only are identified by build-id and offset, because
- * hashing the hundreds of megabytes of a framework would take too long. What can fail: a file cannot be read.
+ * hashing the hundreds of megabytes of a framework would take too long. Fails: a file cannot be read.
  */
 #ifndef MEDUSA_IMAGE_H
 #define MEDUSA_IMAGE_H

@@ -39,7 +39,8 @@ NO_SANITIZER static bool is_libc(const char *path)
 	return same(base, "libc.so.6") || same(base, "libdl.so.2");
 }
 
-/* The loader has made the addresses in a dynamic section absolute, but for machines where it is read-only. */
+/* The loader has made the addresses in a dynamic section absolute, except on machines with a read-only
+ * dynamic section. */
 NO_SANITIZER static const void *at(const struct dl_phdr_info *info, ElfW(Addr) value)
 {
 	return (const void *)(value < info->dlpi_addr ? value + info->dlpi_addr : value);

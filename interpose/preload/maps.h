@@ -28,7 +28,7 @@ uint64_t maps_free(struct alloc *a);
 void maps_unfree(uint64_t freed);
 /* Notes that a mapping is about to be unmapped. One that is watched is suspended until a mapping of the same size is made at its address. */
 void maps_unmap(struct alloc *a);
-/* Notes that reserved addresses are about to be given back. What was suspended there is gone. */
+/* Notes that reserved addresses are about to be given back. Mappings that were suspended there are gone. */
 void maps_unreserve(uint64_t addr, uint64_t size);
 /* Frees all allocations of ctx. */
 void maps_free_context(CUcontext ctx);

@@ -102,8 +102,8 @@ struct medusa_tensor {
 };
 void medusa_mark_tensor(const struct medusa_tensor *t);
 
-/* The next graph whose capture ends on the calling thread leaves a result in the output of this name. If graphs share memory, what one
- * leaves in the outputs of others may be no numbers at all. Outputs that no graph was named for may be any graph's. */
+/* The next graph whose capture ends on the calling thread leaves a result in the output of this name. If graphs share memory, a graph
+ * may leave bytes in the outputs of others that are no numbers. An output that was named for no graph may belong to any graph. */
 void medusa_mark_result(const char *tensor);
 
 /* A call of the engine's communicator. operation, dtype, reduce and root are numbers of the engine's own, which it gets back unchanged. */
@@ -118,8 +118,8 @@ struct medusa_collective {
 	uint64_t recv;
 	uint64_t recv_bytes;
 };
-/* The engine is about to call its communicator on a stream (a CUstream), and has called it. What the call adds to a capture is a hole of the
- * artifact: a restored start makes the call anew (medusa_session_collectives). Without a capture the marks mean nothing. */
+/* The engine is about to call its communicator on a stream (a CUstream), and has called it. The nodes that the call adds to a capture are a
+ * hole of the artifact: a restored start makes the call anew (medusa_session_collectives). Without a capture the marks have no effect. */
 void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream);
 void medusa_mark_collective_end(uint64_t stream);
 /* The engine is about to make a communicator (begins = 1), or has made it (0). Its memory is in no artifact. */

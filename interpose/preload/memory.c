@@ -317,7 +317,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 STREAM_ORDERED()
 STREAM_ORDERED(_ptsz)
 
-/* Reserved addresses hold no memory yet, so a gap in them costs nothing. In a region they have gaps already. */
+/* Reserved addresses hold no memory yet, so a gap in them uses none. In a region they have gaps already. */
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
 	CUresult rc = CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /*
  * rank.h: the rank of this process among the engine's workers.
  *
- * In: the environment (medusa.h). Out: the rank, for medusa_rank and for the trace's name. What can fail: variables that
+ * In: the environment (medusa.h). Out: the rank, for medusa_rank and for the trace's name. Fails: variables that
  * contradict each other. Such a process is not recorded and restores no graphs.
  */
 #ifndef MEDUSA_RANK_H

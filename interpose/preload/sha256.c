@@ -1,6 +1,6 @@
 /* sha256.c: see sha256.h. The round constants and initial values are computed from their definition: the fractional parts of
  * cube and square roots of the first primes. Integer arithmetic avoids rounding. The images of a vendor's library are 40 MB and more,
- * and each start hashes them: where the processor has instructions for that, they are used. */
+ * and each start hashes them. If the processor has instructions for SHA-256, they are used. */
 #include "sha256.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /*
  * table.h: the two containers of the interposer: a growing array, and a map between 64-bit words.
  *
- * What can fail: memory runs out. The function then calls core_give_up and changes nothing.
+ * Fails: memory runs out. The function then calls core_give_up and makes no change.
  */
 #ifndef MEDUSA_TABLE_H
 #define MEDUSA_TABLE_H

@@ -2,9 +2,8 @@
  * trace.h: the writer of one trace file (interpose/trace/README.md describes the format).
  *
  * In: records, through the generated functions of trace_gen.h. Out: chunks of whole records, which a separate thread writes
- * (trace_file.h). What can fail: the file system. The writer then prints one line on standard error and drops all later records,
- * and the trace reads as incomplete. Not thread-safe: callers hold the lock of core.h, which also gives the records their total
- * order.
+ * (trace_file.h). Fails: the file system. The writer then prints one line on standard error and drops all later records, and the
+ * trace reads as incomplete. Not thread-safe: callers hold the lock of core.h, which also gives the records their total order.
  */
 #ifndef MEDUSA_TRACE_H
 #define MEDUSA_TRACE_H

@@ -1,10 +1,10 @@
 /*
  * trace_file.h: the file of a trace, and the thread that writes it.
  *
- * In: filled chunks. Out: the file, each chunk with its head. What can fail: the file system. One line on standard error then
- * says so, and all later chunks are dropped, so that the trace reads as incomplete. The caller never waits for the disk, but it
- * may wait for memory: at most MOST_HELD bytes of chunks are queued, and beyond that it waits until one is written. Callers hold
- * the lock of core.h; the thread takes only the file's own lock.
+ * In: filled chunks. Out: the file, each chunk with its head. Fails: the file system. One line on standard error then says so,
+ * and all later chunks are dropped, so that the trace reads as incomplete. The caller never waits for the disk, but it may wait
+ * for memory: at most MOST_HELD bytes of chunks are queued, and beyond that it waits until one is written. Callers hold the lock
+ * of core.h; the thread takes only the file's own lock.
  */
 #ifndef MEDUSA_TRACE_FILE_H
 #define MEDUSA_TRACE_FILE_H

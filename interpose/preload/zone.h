@@ -1,8 +1,8 @@
 /*
  * zone.h: assigns addresses in a range. They depend only on earlier allocations and frees.
  *
- * In: sizes and addresses. Out: the lowest place that is large enough. What can fail: the range is full, or the requested place
- * is occupied. This file does not call the driver. Callers hold a lock of their own.
+ * In: sizes and addresses. Out: the lowest place that is large enough. Fails: the range is full, or the requested place is
+ * occupied. This file does not call the driver. Callers hold a lock of their own.
  *
  * A stretched zone has the same places further apart, at seeded distances and in the same order. A framework's allocator that
  * prefers lower addresses then makes the same choices as in an unstretched zone, although all allocations have moved against each

@@ -1,6 +1,6 @@
 // Package trace reads and writes the traces that the interposer records (README.md describes the container).
 //
-// In: a trace file. Out: its records as Go structs, in order. What can fail: an [*Error] with file, section and offset that wraps
+// In: a trace file. Out: its records as Go structs, in order. Fails: an [*Error] with file, section and offset that wraps
 // [ErrIncomplete], [errCorrupt], [errForeign] or [errVersion], or an error of the operating system. Records and both codecs are
 // generated from interpose/trace.spec.
 package trace
@@ -21,7 +21,7 @@ type Record interface {
 	encode(*encoder)
 }
 
-// NodeRecord is a record that says something of a node of a graph.
+// NodeRecord is a record about a node of a graph.
 type NodeRecord interface {
 	Record
 	// Place returns the graph's number and the node's handle.

@@ -18,22 +18,22 @@ type tensorRange struct {
 	index      uint32 // in Spec.Tensors
 }
 
-// blockMaps is the account of one run.
+// blockMaps has those of one run.
 type blockMaps struct {
 	run          *run
 	begin, ready blockIndex    // when the capture phase began, and when the engine was ready
 	named        []tensorRange // tensors in suballocated allocations
 }
 
-// blocks is the account that both runs give of a framework's allocator.
+// blocks has the block maps of a framework's allocator in both runs.
 type blocks struct {
 	a, b   blockMaps
-	equal  bool   // when the capture phase began
+	equal  bool   // the maps, when the capture phase began
 	digest []byte // of record-a's map then
 	spec   *graphir.Spec
 }
 
-// compareBlocks marks the allocations that a framework's allocator divides in either run.
+// compareBlocks marks the allocations that a framework's allocator suballocates in either run.
 func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
 	m := &blocks{spec: spec}
 	var err error
@@ -74,11 +74,11 @@ func (r *run) blockMaps() (blockMaps, error) {
 }
 
 // A framework's allocator places tensors inside of driver allocations, and a process that repeats those need not place
-// tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
-// by the name of the tensor it leads into. If it leads into none, index and offset hold only if the allocator's block
-// map at the start of the capture phase was the same in both runs, and they hold online only if it is the same again.
-// A pointer into a block that was free when the capture phase began is refused: online, something else may own it. Inside of a
-// by-value struct it may be an old address in padding, and check-restored decides (padding.go).
+// tensors alike (PyTorch breaks ties by address). So a pointer into a suballocated allocation resolves by the name of the
+// tensor it leads into. If it leads into none, index and offset hold only if the allocator's block map at the start of the
+// capture phase was the same in both runs, and they hold online only if it is the same again. A pointer into a block that was
+// free when the capture phase began is refused: online, it may have another owner. Inside of a by-value struct it may be an
+// old address in padding, and check-restored decides (padding.go).
 
 // block is one entry of a framework's block map.
 type block struct {
@@ -173,8 +173,8 @@ func (r *run) lastTensors() []*trace.Tensor {
 	return out
 }
 
-// leftover says why the pointer is most likely an old address that somebody left, or nothing: both runs say that nobody's memory lies
-// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name. The native graph could not follow an address of memory that was freed.
+// leftover returns the reason why the pointer is most likely an old address that earlier code left, or "": in both runs it leads into free memory. An engine's own
+// memory of the capture phase has an owner at ready, or a tensor's name. The native graph could not follow an address of memory that was freed.
 func (m *blocks) leftover(p graphir.Pointer) string {
 	if p.Space != graphir.SpaceAlloc {
 		return ""
@@ -196,7 +196,7 @@ func (m *blocks) target(p graphir.Pointer) *graphir.Pointer {
 	return &p
 }
 
-// ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
+// ownerless reports whether the memory was free when the capture phase began and had no owner when the engine was ready.
 func (m *blockMaps) ownerless(p graphir.Pointer) bool {
 	addr := m.address(p)
 	// mutant: memory of the capture phase in a block that was free
@@ -215,7 +215,7 @@ func (r reach) holds(addr uint64) bool {
 	return i >= 0 && addr < r[i].end
 }
 
-// problem says why the pointer cannot be restored, or nothing. It notes the block map if the pointer depends on it.
+// problem returns the reason why the pointer cannot be restored, or "". It notes the block map if the pointer depends on it.
 func (m *blocks) problem(p graphir.Pointer) string {
 	if len(m.a.begin.blocks) == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// collectiveNodes are holes: calls of the engine's communicator. The nodes that it had added are not in the recording.
+// collectiveNodes are holes: calls of the engine's communicator. The recording lacks the nodes that they added.
 var collectiveNodes = nodeOf(nodeType[*trace.Collective]{
 	makes: []graphir.NodeType{graphir.NodeCollective},
 	kind: func(_ *shape, v *trace.Collective) (uint64, error) {
@@ -46,7 +46,7 @@ func plainCall(v *trace.Collective) graphir.Collective {
 	}
 }
 
-// compareCollective holds a call of a third process against the artifact's.
+// compareCollective compares a call of a third process with the artifact's.
 func compareCollective(c *compared, n *trace.Collective) error {
 	want := c.want.Collective().Call()
 	send, recv := c.x.address(want.Send), c.x.address(want.Recv)

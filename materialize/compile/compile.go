@@ -5,9 +5,9 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Compile makes the graph IR from two recordings of the same start, and says which bytes it presumes to be padding: only a run
-// can settle those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove the facts that a restored graph
-// would need. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
+// Compile makes the graph IR from two recordings of the same start, and returns the bytes that it presumes to be padding: only a run can
+// decide about those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove the facts that a restored
+// graph would need. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
 //
 // Each pass fills its part of the Spec. None changes a recording.
 func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spec, Paddings, error) {
@@ -21,7 +21,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 	deadline := a.PhaseOrder("warmup", "capture")
 	spec.Sequence, spec.Region, spec.Allocations = a.steps, a.Region, allocations(a, threads, deadline)
 
-	// What an address means.
+	// Meanings of addresses.
 	contiguous, err := findContiguous(a, b)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +33,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 	}
 	meansA, meansB := addresses{a, blocks.a.named, contiguous}, addresses{b, blocks.b.named, contiguous}
 
-	// What has a name.
+	// Kernels, variables, tensors and notes: they have names.
 	kernels := newKernelTable(a, b, spec, deadline)
 	spec.Globals = compileVariables(kernels, a)
 	if spec.Tensors, err = compileTensors(a, b, spec.Allocations); err != nil {
@@ -43,7 +43,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 		return nil, nil, err
 	}
 
-	// The graphs, and what they refer to.
+	// The graphs, and the objects that they refer to.
 	maps := &tensorMaps{a.TensorMaps, b.TensorMaps, spec}
 	prover, err := proverAt(meansA, meansB, 0, 0, maps)
 	if err != nil {
@@ -83,7 +83,7 @@ func number(ra, rb *recording.Recording) (a, b *run, threads []uint32, err error
 	return newRun(ra, numbered(ra, left), variables), newRun(rb, numbered(rb, left), variables), nil, nil
 }
 
-// allocations lists record-a's memory. What is allocated after the deadline is the graphs'.
+// allocations lists record-a's memory. Memory that is allocated after the deadline belongs to the graphs.
 func allocations(a *run, threads []uint32, deadline uint64) []graphir.Allocation {
 	out := make([]graphir.Allocation, a.kept)
 	for i, al := range a.allocs[:a.kept] {

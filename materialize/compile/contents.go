@@ -20,9 +20,8 @@ type piece struct {
 	parts  []recording.Saved
 }
 
-// content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are remains of
-// earlier work (scratch space of a library, say): they are stored as zero and marked, and verification runs with
-// garbage there.
+// content compares one saved range of both runs. It changes a, which becomes the data. Bytes that differ and lead nowhere are remains
+// of earlier work (scratch space of a library, say): they are stored as zero and marked, and verification runs with garbage there.
 func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err error) {
 	refuse := func(o uint64, err *WordError) ([]graphir.Content, error) {
 		err.Where, err.Offset = pa.String(), pa.offset+o
@@ -91,8 +90,8 @@ func (p *piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.spa
 func (p *prover) outside(v uint64) bool { return v < p.lo || v > p.hi }
 
 // Permanent buffers (paper §4.3): memory that the capture phase allocated, that is still in use when the engine is ready
-// and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; memory that was
-// allocated before the capture phase is the engine's to fill.
+// and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; the engine
+// fills memory that was allocated before the capture phase.
 
 // compileContents saves the memory that the graphs reach, directly or through pointers inside saved buffers.
 func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
@@ -134,7 +133,7 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 			if c.Space == graphir.SpaceGlobal && a.variable(c.Alloc).ambiguous {
 				use, used := seen.modules[spec.Globals[c.Alloc].Module]
 				if !used {
-					continue // no graph can tell
+					continue // no graph uses it
 				}
 				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.variable(c.Alloc).Name)}
 			}
@@ -147,7 +146,7 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 	return nil
 }
 
-// pieces joins the recorder's content records, which are cut at its buffer size. Memory that is not in the other run has none: no pointer leads there.
+// pieces joins the recorder's content records, which are cut at its buffer size. Memory of one run only has no pieces: no pointer leads there.
 func (r *run) pieces() []piece {
 	records := slices.Clone(r.Contents)
 	for i := range records {
@@ -208,7 +207,7 @@ func (r *run) data(p *piece, buffer []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ofAnotherProcess refuses saved memory that leads to another process's memory: which memory that is, only its owner knows.
+// ofAnotherProcess refuses saved memory that leads to another process's memory: only its owner knows which memory that is.
 func ofAnotherProcess(a addresses, spec *graphir.Spec, all []graphir.Content, c *graphir.Content) error {
 	for _, f := range c.Relocations {
 		// mutant: memory of another process, by way of saved memory

@@ -7,9 +7,9 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Mappings that a framework makes side by side in one reservation hold tensors that span them, and nobody knows how far a pointer's memory
-// spans. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are held
-// against that online, capture-phase ones are made in one piece. Mappings that lay so in one recording only, lay so by chance.
+// Mappings that a framework makes side by side in one reservation hold tensors that span them, and a pointer does not say how far its
+// memory extends. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are checked for that
+// online, capture-phase ones are made in one piece. Mappings that lay so in one recording only did so by chance.
 
 // neighbours gives, for each mapping that lay contiguous to another in both runs, that other.
 type neighbours map[uint32]uint32
@@ -48,7 +48,7 @@ func (r *run) mappingsBefore() (neighbours, error) {
 	return out, nil
 }
 
-// note says so of allocations of one owner.
+// note sets ContiguousTo for pairs that have one owner.
 func (c neighbours) note(allocations []graphir.Allocation) {
 	for i, at := range c {
 		if allocations[i].Owner == allocations[at].Owner {

@@ -89,7 +89,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 	return ptr, nil
 }
 
-// compareMemcpy holds a copy of a third process against the artifact's.
+// compareMemcpy compares a copy of a third process with the artifact's.
 func compareMemcpy(c *compared, n *trace.Memcpy) error {
 	x, w, host := c.x, c.want.Memcpy(), c.graph.Host[n.Node]
 	got := graphir.MemcpyNode{

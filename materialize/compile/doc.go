@@ -8,7 +8,7 @@
 // the same byte of the same allocation in both runs at two different addresses, and a constant only if it is the same in both and
 // points into no live allocation of either (paper §4; the paper takes high 8-byte values as pointers and checks by running).
 //
-// CompareNodes holds the spec against the recording of a third start, which had no part in compiling it.
+// CompareNodes compares the spec with the recording of a third start, which had no part in compiling it.
 //
 // A recording may be made up. Compiling takes time and memory in proportion to it; recordings that would take more are refused with a
 // *recording.Error or a *RefusedError: memory that lies inside of other memory, and nodes of a capture in so little order that memory

@@ -56,7 +56,7 @@ func (c *graphCompiler) event(i int, na, nb *trace.EventNode) (uint32, graphir.N
 }
 
 // mistakable finds another thread that creates an event with the same flags before the deadline. Which comes first is a race:
-// in another process, each could have the other's place, and nothing would tell.
+// in another process, each could have the other's place, and the mistake would not be found.
 func (r *run) mistakable(event uint32, deadline uint64) (thread uint32, found bool) {
 	e := r.Events[event]
 	for _, x := range r.Events {
@@ -67,7 +67,7 @@ func (r *run) mistakable(event uint32, deadline uint64) (thread uint32, found bo
 	return 0, false
 }
 
-// compileEvents lists the events of the prefix as far as graphs' nodes refer to them, so many of them.
+// compileEvents lists the first events of the prefix, up to the last one that a graph's node refers to. used is their number.
 func compileEvents(a, b *run, used int) ([]graphir.Event, error) {
 	var out []graphir.Event
 	for i := range used {

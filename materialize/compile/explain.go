@@ -9,7 +9,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Explanation is the account that two kept traces give of one parameter of a kernel node.
+// Explanation describes one parameter of a kernel node in two kept traces.
 type Explanation struct {
 	Graph     string          `json:"graph"`
 	Node      int             `json:"node"`
@@ -38,8 +38,8 @@ type Neighbour struct {
 	Distance int64  `json:"distance"` // of the value from its first byte
 }
 
-// Explain shows a parameter of a graph's node: its words in both runs, their targets, and the allocations beside. It decides
-// nothing: compiling does.
+// Explain shows a parameter of a graph's node: its words in both runs, their targets, and the allocations beside. It makes
+// no decision: compiling does.
 func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*Explanation, error) {
 	variables := numberVariables(ra, rb)
 	a, b := newRun(ra, numbered(ra, nil), variables), newRun(rb, numbered(rb, nil), variables)
@@ -119,7 +119,8 @@ func (p *prover) explain(w *ExplainedWord, size uint32) {
 	}
 }
 
-// nearby is how far from a word an allocation may lie that explains it. A word further away from all memory is a number.
+// nearby is the greatest distance of a word from an allocation that explains it. A word further away from all memory is
+// a number.
 const nearby = 1 << 30
 
 // near returns the allocation at or below the address and the next one above, if they are nearby.

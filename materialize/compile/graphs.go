@@ -11,7 +11,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// shared is what compiling one graph shares with the next.
+// shared is the state that compiling one graph shares with the next.
 type shared struct {
 	a, b       *run
 	spec       *graphir.Spec
@@ -36,7 +36,7 @@ type graphCompiler struct {
 }
 
 // compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
-// are many of them. seen collects what they refer to.
+// are many of them. seen collects the objects that they refer to.
 func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Paddings, err error) {
 	graphsA, graphsB := s.a.instantiated(), s.b.instantiated()
 	if len(graphsA) != len(graphsB) {
@@ -99,8 +99,8 @@ func (r *run) instantiated() []*recording.Capture {
 	return out
 }
 
-// compile takes the nodes as the driver listed them. If that proves too little, it looks for the pairs first: they are seldom needed,
-// and cost more than the rest.
+// compile takes the nodes as the driver listed them. If that does not prove the graph, it pairs the nodes of both runs first: pairing
+// is seldom needed, and costs more than the rest.
 func (c *graphCompiler) compile() error {
 	children := len(c.spec.Children)
 	listed := c.nodes()
@@ -161,7 +161,7 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 	return ptr, c.outlives(i, kind, ptr)
 }
 
-// proverOf returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
+// proverOf returns the prover, at the moments of both runs at which node i has to be resolved. It holds until the next call.
 func (c *graphCompiler) proverOf(i int) (*prover, error) {
 	p := c.prover
 	// mutant: bound of moments in no order

@@ -15,10 +15,10 @@ import (
 // Modules that a restored process can load again if neither the engine nor a triggering kernel loads them.
 //
 // A copy from the image alone is another module: it has the image's initial values in its variables and default options.
-// So a module may be reloaded only if its state is known: nothing in its code can write a variable, or the process has asked
-// for the variable, and its contents at ready are saved and written to the copy.
+// So a module may be reloaded only if its state is known: its code cannot write a variable, or the process has asked for the
+// variable, and its contents at ready are saved and written to the copy.
 
-// Images decides which modules may be reloaded, and embeds the images that a restored process may find nowhere else:
+// Images decides which modules may be reloaded, and embeds the images that a restored process may not find otherwise:
 // those of modules that load after the engine's own start and lie in no shared object, or of all such modules.
 func Images(a *recording.Recording, spec *graphir.Spec, all bool) error {
 	wanted := map[string]bool{}
@@ -74,7 +74,7 @@ func recordedModule(r *recording.Recording, m *graphir.Module) *recording.Module
 
 func padded(sum []byte) []byte { return append(slices.Clone(sum), make([]byte, 32)...)[:32] }
 
-// stateful returns why a copy would not have the module's state: "" if it would.
+// stateful returns the reason why a copy would not have the module's state, or "" if it would.
 func stateful(known savedVariables, index uint32, image []byte) string {
 	objects, err := cubin.Parse(image)
 	if err != nil {

@@ -131,7 +131,7 @@ func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.Nod
 	return out, nil
 }
 
-// outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
+// outside refuses words that belong to no parameter of the layout. Proven constants are allowed, and stay as they are.
 func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
 	// mutant: words beside a layout are compared
 	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {

@@ -70,7 +70,7 @@ func (r *run) liveAt(order uint64) (*liveSet, error) {
 	return s, s.moveTo(order)
 }
 
-// moveTo makes it the memory live just before the record with the given order. It takes a step for each change in between.
+// moveTo moves the set to the moment just before the record with the given order. It takes a step for each change in between.
 func (s *liveSet) moveTo(order uint64) error {
 	for ; s.done < len(s.changes) && s.changes[s.done].order < order; s.done++ {
 		s.step(s.changes[s.done], false)
@@ -103,9 +103,9 @@ func (s *liveSet) step(c change, undo bool) {
 	s.compare(c.memory, s.live.from(c.memory+1))
 }
 
-// compare notes neighbours of which one lies inside of the other: nothing could tell which of them a word leads to. Two names of
-// a module's variable are the same memory, and so is that of another process if it is opened twice. Two threads can seem to have
-// the same memory for a moment between two records.
+// compare notes neighbours of which one lies inside of the other: a word could lead to either. Two names of a module's variable
+// are the same memory, and so is that of another process if it is opened twice. Two threads can seem to have the same memory for
+// a moment between two records.
 func (s *liveSet) compare(i, k int) {
 	if i < 0 || k < 0 {
 		return
@@ -174,8 +174,8 @@ func nodeMoment(g *recording.Body, node uint64) uint64 {
 	return g.Order
 }
 
-// resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
-// two allocations touch. If these are mappings side by side in every process, both are the same byte.
+// resolve lists the meanings that the address can have: a byte inside an allocation, the end of the one before it, or
+// both if two allocations touch. If these are mappings side by side in every process, both are the same byte.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	// mutant: end of a named tensor
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {

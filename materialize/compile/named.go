@@ -80,8 +80,8 @@ func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Al
 	return at, nil
 }
 
-// boundBlocks leaves numbers of blocks to verification that it looks at as a whole. Replays that read blocks of a large KV cache at random
-// would read zeros, and their results would say nothing about attention.
+// boundBlocks limits the numbers of blocks to the part of the KV cache that verification fills. Replays that read blocks of a large KV
+// cache at random would read zeros, and their results would not test attention.
 func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
 	cache := graphir.KVBytes(tensors)
 	for i := range tensors {
@@ -92,7 +92,7 @@ func boundBlocks(tensors []graphir.Tensor, named []*trace.Tensor) {
 	}
 }
 
-// compileNotes takes over the engine's notes. A note that differs between two recordings would be of no use in a third process.
+// compileNotes returns the engine's notes. A note that differs between two recordings would be of no use in a third process.
 func compileNotes(a, b []graphir.Note) ([]graphir.Note, error) {
 	if len(a) != len(b) {
 		return nil, fmt.Errorf("compile notes: %d in record-a, %d in record-b", len(a), len(b))

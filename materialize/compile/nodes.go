@@ -7,7 +7,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// nodeType is what compiling knows of one record of a node.
+// nodeType describes one type of node record.
 type nodeType[R trace.Record] struct {
 	makes []graphir.NodeType
 	// kind sums up the properties of the node that are the same in every run.
@@ -16,7 +16,7 @@ type nodeType[R trace.Record] struct {
 	words func(R) []uint64
 	// compile makes the node, number i, from those of both runs.
 	compile func(c *graphCompiler, i int, a, b R, out *graphir.Node) error
-	// compare holds a node of a third process, of the right type, against the artifact's.
+	// compare compares a node of a third process, of the right type, with the artifact's.
 	compare func(c *compared, rec R) error
 	// becomes is the type of the node; nil: the only one that the record makes.
 	becomes func(R) graphir.NodeType
@@ -120,7 +120,7 @@ func (c *graphCompiler) memset(i int, na, nb *trace.Memset, out *graphir.Node) e
 	return err
 }
 
-// compareMemset holds a fill of a third process against the artifact's.
+// compareMemset compares a fill of a third process with the artifact's.
 func compareMemset(c *compared, n *trace.Memset) error {
 	got := graphir.MemsetNode{Pitch: n.Pitch, Value: n.Value, ElemSize: n.ElemSize, Width: n.Width, Height: n.Height}
 	plain := *c.want.Memset()
@@ -170,7 +170,7 @@ func (c *graphCompiler) memOps(i int, na, nb *trace.MemOps, out *graphir.Node) e
 	return nil
 }
 
-// compareMemOps holds memory operations of a third process against the artifact's.
+// compareMemOps compares memory operations of a third process with the artifact's.
 func compareMemOps(c *compared, n *trace.MemOps) error {
 	want := c.want.MemOps().Ops()
 	if len(n.Ops) != len(want) {

@@ -11,21 +11,20 @@ import (
 	"medusa/graphir"
 )
 
-// Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
-// to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
-// (structure.go): most likely bytes that no code of the engine ever wrote.
-// The presumption is tested, not believed: check-restored restores a candidate with random bytes there, and once more with the zeros
-// that the artifact gets in their place if every output is the same both times. Random bytes are
-// no address that a device has: a kernel that follows them fails.
+// Padding is a run of bytes inside a by-value struct that no code of the engine ever wrote, most likely. The bytes differed between
+// the recordings and led to no allocation, or they led to one byte of memory that was free in both (blocks.go), or they were alike
+// in both but not in a third process (structure.go). The presumption is tested: check-restored restores a candidate with random
+// bytes there, and once more with zeros. If every output is the same both times, the artifact gets the zeros. Random bytes are no
+// address that a device has: a kernel that follows them fails.
 type Padding struct {
-	Spec         *graphir.Spec // of whatever rank
+	Spec         *graphir.Spec // of any rank
 	embedded     bool          // the graph is one of the spec's Children
 	graph, node  int
 	Offset, Size uint32 // in the parameter buffer
 	Cause        *WordError
-	Native       *StructureError  // what a third process has there; Cause is nil then
+	Native       *StructureError  // the difference in a third process; Cause is nil then
 	pointer      *graphir.Pointer // its target in both recordings, or nil
-	value        []byte           // what both recordings had there, if they agreed and it led nowhere; else nil
+	value        []byte           // the bytes of both recordings, if they agreed and led nowhere; else nil
 	host         bool             // an address of the process's own memory
 }
 
@@ -33,10 +32,10 @@ type Padding struct {
 // any memory. Libraries pass such addresses to kernels that take the value from elsewhere: the device cannot read that memory.
 const notFollowed = 0x6d65_6475_7361_0001
 
-// Paddings are all that compiling presumes.
+// Paddings are all bytes that compiling presumes to be padding.
 type Paddings []Padding
 
-// add appends p, or extends the last run with it, as far as a word goes: if it matters, its own error is to say so.
+// add appends p, or extends the last run with it up to the end of a word: each word that matters has an error of its own.
 func (ps Paddings) add(p Padding) Paddings {
 	if n := len(ps); n > 0 && p.Offset%8 != 0 {
 		last := &ps[n-1]
@@ -48,7 +47,7 @@ func (ps Paddings) add(p Padding) Paddings {
 	return append(ps, p)
 }
 
-// Unproven is the error of the first, if no run is to settle it.
+// Unproven is the error of the first padding, for callers that have no run to test it.
 func (ps Paddings) Unproven() error {
 	if len(ps) == 0 {
 		return nil
@@ -56,7 +55,7 @@ func (ps Paddings) Unproven() error {
 	return ps[0].Cause
 }
 
-// Matters is the error of bytes that are no padding: err is what other bytes there led to.
+// Matters is the error of bytes that are no padding: err is the failure that other bytes there caused.
 func (p *Padding) Matters(err error) error {
 	reason := fmt.Sprintf("it is no padding, since other bytes there change what the graph does (%v)", err)
 	if p.Native != nil {
@@ -69,12 +68,12 @@ func (p *Padding) Matters(err error) error {
 	return &word
 }
 
-// Without is the error of a run that failed although nothing was poisoned. If a third process has other bytes than the artifact
-// somewhere, they may be why, but which of them cannot be tried: what they mean is not known.
+// Without is the error of a run that failed although no padding was changed. If a third process has other bytes than the
+// artifact somewhere, they may be the reason. They cannot be tried one by one, since their meaning is not known.
 func (ps Paddings) Without(err error) error {
 	i := slices.IndexFunc(ps, func(p Padding) bool { return p.Native != nil })
 	if i < 0 {
-		return err // padding has nothing to do with it
+		return err // padding is not the reason
 	}
 	e := *ps[i].Native
 	e.Reason = err.Error()
@@ -87,7 +86,7 @@ func (ps Paddings) Poison(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
 }
 
-// Settle puts zeros there, and for addresses of the process's own memory a value that is none.
+// Settle puts zeros there, and notFollowed for addresses of the process's own memory.
 func (ps Paddings) Settle(scratch graphir.Storage) error { return ps.each(scratch, (*Padding).settle) }
 
 func (p *Padding) settle(k *graphir.KernelNode) {
@@ -97,7 +96,7 @@ func (p *Padding) settle(k *graphir.KernelNode) {
 	}
 }
 
-// Point puts pointers and values there, and zeros where the recordings had neither in common.
+// Point puts the recorded pointers and values there, and zeros if the recordings had neither in common.
 func (ps Paddings) Point(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) {
 		p.settle(k)

@@ -200,7 +200,7 @@ func tellApart(p *prover, sa, sb *shape) error {
 	return cmp.Or(sa.settle(), sb.settle())
 }
 
-// byPlace groups nodes that nothing but their parameters tells apart.
+// byPlace groups nodes that only their parameters tell apart.
 func (s *shape) byPlace() map[uint64][]int {
 	groups := make(map[uint64][]int, len(s.place))
 	for i, p := range s.place {

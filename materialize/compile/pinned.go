@@ -7,8 +7,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// The order in which page-locked memory is allocated depends on time (graphir.Spec.Repeats). If two recordings differ by it, all of the sizes
-// in question is left out of the numbers that both have in common: it comes after them, and no pointer may lead there.
+// The order in which page-locked memory is allocated depends on time (graphir.Spec.Repeats). If two recordings differ by it, all memory of
+// the sizes in question is left out of the numbers that both have in common: it is numbered after them, and no pointer may lead there.
 
 // alignPinned compares the sequences of two runs, and finds the sizes of page-locked memory without which they are the same.
 func alignPinned(a, b *recording.Recording) (pinnedSizes, error) {

@@ -25,7 +25,7 @@ var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "chi
 	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
 	"batch memory operation", "conditional", graphir.NodeCollective: "collective"}
 
-// RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
+// RefusedError is a graph that cannot be restored. It is found offline, never for the first time online.
 type RefusedError struct {
 	Graph  string
 	Node   int
@@ -37,7 +37,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("materialize graph %q: node %d (%s): %s", e.Graph, e.Node, e.Type, e.Reason)
 }
 
-// opaque refuses a node of which the recorder knows no more than why.
+// opaque refuses a node of which the recorder knows only the type and the reason of the refusal.
 func (c *graphCompiler) opaque(i int, na, _ *trace.Opaque, out *graphir.Node) error {
 	// mutant: node types that cannot be restored
 	return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}

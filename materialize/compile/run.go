@@ -56,7 +56,7 @@ func newRun(r *recording.Recording, n numbering, numbers variableNumbers) *run {
 // variable is a module's; its ID is its number.
 type variable struct {
 	recording.Global
-	ambiguous bool // another loaded module has the same identity: nothing tells online which one was meant
+	ambiguous bool // another loaded module has the same identity: a restored process cannot tell them apart
 }
 
 // of returns the variables of a recording with their numbers, and their places by number, or -1.
@@ -100,7 +100,7 @@ func compileVariables(kernels *kernelTable, a *run) []graphir.Global {
 	return out
 }
 
-// addresses says what the addresses of a run mean, beyond the allocations that they lie in.
+// addresses is a run with the named tensors and contiguous mappings, which give addresses a meaning beyond their allocations.
 type addresses struct {
 	*run
 	named      []tensorRange // tensors in suballocated memory, by address

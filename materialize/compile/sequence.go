@@ -114,7 +114,7 @@ func findTwins(spec *graphir.Spec) twins {
 	return t
 }
 
-// problem says why the pointer cannot be restored, or nothing.
+// problem returns the reason why the pointer cannot be restored, or "".
 func (t twins) problem(p graphir.Pointer) string {
 	if len(t.of) == 0 {
 		return ""

@@ -9,14 +9,14 @@ import (
 	"medusa/materialize/recording"
 )
 
-// The run check-native captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
-// the artifact's node becomes there: the same kernel, and the same bytes once each pointer is resolved with that process's
-// addresses. This depends on no data: it holds for parameters that no replay of a check depends on.
+// The run check-native captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes must equal the
+// artifact's node as resolved there: the same kernel, and the same bytes once each pointer is resolved with that process's addresses. This
+// comparison needs no data: it also covers parameters that no replay of a check depends on.
 //
 // Bytes of a struct may still differ, pointers included: bytes that no code writes can be alike in two recordings by chance. They
 // become presumed padding (padding.go), which check-restored poisons.
 
-// StructureError is a node that a third process captured otherwise than two recordings had made believe.
+// StructureError is a node that a third process captured differently from both recordings.
 type StructureError struct {
 	Graph     string
 	Node      int // -1: the graph as a whole
@@ -38,7 +38,7 @@ func (e *StructureError) Error() string {
 	return text
 }
 
-// relocation is an artifact in the process of a recording.
+// relocated is an artifact, resolved in the process of a recording.
 type relocated struct {
 	spec    *graphir.Spec
 	run     *run
@@ -57,9 +57,9 @@ type padPlace struct {
 	graph, node int
 }
 
-// CompareNodes compares the graphs of a recording that had no part in compiling them with those of the spec, but for what is
-// presumed to be padding. It returns what has to be presumed so, too. settled says that the artifact has zeros in its padding,
-// and nobody knows any more where it was.
+// CompareNodes compares the graphs of a recording that had no part in compiling them with those of the spec, except for the
+// presumed padding. It returns the bytes that have to be presumed padding as well. settled says that the artifact has zeros in
+// its padding, and that the places of the padding are no longer known.
 func CompareNodes(spec *graphir.Spec, r *recording.Recording, pads Paddings, settled bool) (Paddings, error) {
 	numbers, err := alignWithSpec(spec, r)
 	if err != nil {
@@ -106,8 +106,8 @@ func CompareNodes(spec *graphir.Spec, r *recording.Recording, pads Paddings, set
 	return x.found, err
 }
 
-// alignWithSpec finds the numbers that a recording's allocations have in the spec. Page-locked memory that nothing refers to may come in any order:
-// it gets numbers behind the spec's.
+// alignWithSpec finds the numbers that a recording's allocations have in the spec. Page-locked memory without references may come in any order: it
+// gets numbers behind the spec's.
 func alignWithSpec(spec *graphir.Spec, r *recording.Recording) (numbering, error) {
 	if spec.Threaded() {
 		index, err := graphir.MatchThreads(spec.AllSteps(), threadSteps(r), nil)
@@ -229,8 +229,8 @@ func (x *relocated) address(p graphir.Pointer) uint64 {
 	return base + p.Offset
 }
 
-// graph compares one graph, in the order in which both drivers listed its nodes and edges. No driver promises an order: if they
-// differ so, nodes are paired by what they are and what they come after.
+// graph compares one graph, in the order in which both drivers listed its nodes and edges. No driver promises an order: if the
+// orders differ, nodes are paired by their contents and by the nodes before them.
 func (x *relocated) graph(g *graphir.Graph, label string, native *recording.Body, at padPlace) error {
 	if len(native.NodeRecords) != len(g.Nodes) {
 		return &StructureError{Graph: label, Node: -1, What: "the number of nodes", Got: fmt.Sprint(len(native.NodeRecords)), Want: fmt.Sprint(len(g.Nodes))}

@@ -42,7 +42,7 @@ func (x *relocated) kernel(w *graphir.KernelNode, n *trace.Kernel, label string,
 	return x.params(k, w, n, label, at, differ)
 }
 
-// params compares the parameters' bytes with the artifact's, its pointers resolved. Between parameters there is nothing.
+// params compares the parameters' bytes with the artifact's, its pointers resolved. Bytes between parameters are not compared.
 func (x *relocated) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
 	if len(n.Params) != len(w.Params) {
 		return differ("the size of the parameters of "+k.Name, len(n.Params), len(w.Params))

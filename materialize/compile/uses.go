@@ -115,7 +115,7 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	reach := func(t target) {
 		seen[t] = true
 		if t.space == graphir.SpaceAlloc {
-			for _, i := range chains[t.index] { // nobody knows how far the pointer's memory spans
+			for _, i := range chains[t.index] { // a pointer does not say how far its memory extends
 				seen[target{t.space, i}] = true
 			}
 		}

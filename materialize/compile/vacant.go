@@ -9,7 +9,7 @@ import (
 	"medusa/graphir"
 )
 
-// vacant returns the memory of the engine's suballocated allocations that work which a restored start skips may have left as it likes.
+// vacant returns the memory of the engine's suballocated allocations that is or was free: skipped work may have left any bytes there.
 func (m *blocks) vacant() []graphir.Vacancy {
 	if len(m.spec.BlockMap) == 0 {
 		return nil // only tensors are compared there
@@ -35,15 +35,15 @@ func (m *blocks) vacant() []graphir.Vacancy {
 	return out
 }
 
-// Eager steps leave bytes in the segments of a framework's allocator. Natively that is warm-up's work, in a restored start the triggering
-// layers'. No graph refers to memory that was free when the capture phase began, and what a graph reads in memory that nobody
-// owns at ready is another tensor's as soon as the engine serves. So neither is compared when the engine is ready (vacant).
+// Eager steps leave bytes in the segments of a framework's allocator. In a native start, warm-up leaves them; in a restored start, the
+// triggering layers do. No graph refers to memory that was free when the capture phase began. Memory without an owner at ready holds
+// another tensor as soon as the engine serves. So neither is compared when the engine is ready (vacant).
 
-// extent is a piece of memory that a framework's last word about it says to be a block's or free.
+// extent is a piece of memory that is part of a block or free, according to the framework's last mark of it.
 type extent struct {
 	from, to uint64
 	live     bool
-	order    uint64 // of that word
+	order    uint64 // of that mark
 }
 
 // extentsAt returns the pieces at a moment, by address. Unlike the blocks of a map, they do not overlap.

@@ -19,7 +19,7 @@ type prover struct {
 	cut    uint64      // a Content ends at the first word from this byte of it on
 }
 
-// proverAt returns one for moments of the two runs.
+// proverAt returns a prover for moments of the two runs.
 func proverAt(a, b addresses, atA, atB uint64, maps *tensorMaps) (*prover, error) {
 	la, err := a.liveAt(atA)
 	if err != nil {
@@ -46,10 +46,10 @@ func (p *prover) spans() {
 	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
 }
 
-// steps is how many the moves took.
+// steps is the number of steps that the moves took.
 func (p *prover) steps() int { return p.a.steps + p.b.steps }
 
-// moveTo makes it decide words at other moments.
+// moveTo moves the prover to other moments.
 func (p *prover) moveTo(atA, atB uint64) error {
 	before := p.steps()
 	if err := cmp.Or(p.a.moveTo(atA), p.b.moveTo(atB)); err != nil {
@@ -69,9 +69,9 @@ type WordError struct {
 	Reason string
 	// Retry says that recording again with other gaps can decide it.
 	Retry bool
-	// Unwritten says that it can be bytes that nobody wrote, as the padding of a struct is. Remains of earlier calls on a
-	// stack are sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs. Only
-	// check-restored tells it from an address that the engine gets differently in each start.
+	// Unwritten says that the word can be bytes that no code wrote, such as the padding of a struct. Remains of earlier calls
+	// on a stack are sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs.
+	// Only check-restored tells it from an address that the engine gets differently in each start.
 	Unwritten bool
 }
 
@@ -84,7 +84,7 @@ func (e *WordError) Error() string {
 //	the same (allocation, offset) in both runs, at different addresses  → pointer
 //	the same bytes in both runs, in no live allocation of either        → constant
 //	the same bytes, yet in a live allocation                            → unproven; record again
-//	different bytes that lead to nothing, or to different things        → error
+//	different bytes that lead nowhere, or to different memory           → error
 func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *WordError) {
 	// mutant: words outside of all memory
 	if a == b && (a < p.lo || a > p.hi) {
@@ -136,8 +136,8 @@ func describe(ps []graphir.Pointer) string {
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Relocations are appended with
 // offsets into the buffer, and their bytes in out (a copy of record-a's buffer) are zeroed. A word that differs and leads nowhere
-// inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
-// that is nobody's, and a parameter that is an address of the process's own memory. A struct without members is one such byte.
+// inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of free
+// memory, and a parameter that is an address of the process's own memory. A struct without members is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir.Relocation, pad func(Padding)) ([]graphir.Relocation, *WordError) {
 	end := off + size
 	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
@@ -224,9 +224,9 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 	return relocations, nil
 }
 
-// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote: a member without members of its own
-// is one in a struct of two bytes. Eight bytes can be one of a few small members or an unused capture, unless they may be an
-// address: of device memory that the recorder knows nothing of, which would lie near the memory that it does know.
+// mayHoldPadding reports whether a parameter can be a struct with bytes that no code wrote. In a struct of two bytes, an empty
+// member is such a byte. Eight bytes can be a struct of a few small members or of an unused capture, unless they may be an
+// address of device memory that the recorder does not know. Such memory would lie near the memory that it does know.
 func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
 	if size != 8 {
 		return true

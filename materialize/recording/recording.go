@@ -12,8 +12,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Recording is one traced start, indexed for compiling. It repeats a trace, and derives nothing. Data that grows with the nodes of
-// graphs stays in the file: a walk reads it again, graph by graph.
+// Recording is one traced start, indexed for compiling. It repeats a trace, and derives no facts from it. Data that grows with the
+// nodes of graphs stays in the file: a walk reads it again, graph by graph.
 type Recording struct {
 	Path       string
 	Device     *trace.Device
@@ -84,7 +84,7 @@ type Module struct {
 type Capture struct {
 	*trace.Graph
 	Order            uint64
-	Changed          map[uint64]bool // nodes whose host memory held something else at `ready`
+	Changed          map[uint64]bool // nodes whose host memory held other bytes at `ready`
 	Execs            int             // how often it was instantiated
 	InstantiateFlags uint64
 	Results          []string // names of outputs that it leaves results in
@@ -132,7 +132,7 @@ func Read(path string) (*Recording, error) {
 	}
 }
 
-// finish makes what only the whole trace tells, and rejects a trace in which the recorder itself reported a fault.
+// finish fills the fields that need the whole trace, and rejects a trace in which the recorder itself reported a fault.
 func (r *Recording) finish() error {
 	for _, m := range r.Modules {
 		m.identify()

@@ -8,7 +8,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Body is the nodes and edges of a capture, in driver order, with what belongs to them.
+// Body is the nodes and edges of a capture, in driver order, with the data that belong to them.
 type Body struct {
 	*Capture
 	NodeRecords []trace.Record

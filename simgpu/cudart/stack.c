@@ -30,7 +30,7 @@ static void fill(volatile uint64_t *words)
 		return;
 	if (random == 0)
 		random = (uint64_t)getpid() << 20 | 1;
-	/* Every call of the runtime comes here, so nothing is divided, and one random number serves three words. */
+	/* Every call of the runtime comes here, so it makes no division, and one random number serves three words. */
 	for (unsigned i = 0, seventh = 0, which = 0; i < WORDS; i += 3) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint64_t same = latest[which];

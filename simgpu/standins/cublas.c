@@ -43,8 +43,8 @@ EXPORT int cublasDestroy_v2(struct handle *h)
 
 /*
  * As documented, setting a stream drops the user's workspace. If the user gives none before the next product, it keeps the
- * workspace for itself between products, as torch from 2.15 on does while it captures. The workspace may then contain anything
- * when the user gives it again.
+ * workspace for itself between products, as torch from 2.15 on does while it captures. The workspace may then contain any
+ * bytes when the user gives it again.
  */
 EXPORT int cublasSetStream_v2(struct handle *h, void *stream)
 {

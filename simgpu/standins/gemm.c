@@ -7,9 +7,9 @@
  * product that needs it. Fails: NOT_INITIALIZED without driver or context, NOT_SUPPORTED for types without a kernel,
  * EXECUTION_FAILED if the driver refuses the launch.
  *
- * If the simulated GPU runs machine code as no-ops, operands come from kernels that did nothing, and products of models in full size would take hours.
- * Then products do not multiply either. They compute only the state that a library leaves in memory between its calls: the last split
- * of a tile marks the tile in D and resets the semaphore.
+ * If the simulated GPU runs machine code as no-ops, operands come from kernels that had no effect, and products of models in full size would take
+ * hours. Then products do not multiply either. They compute only the state that a library leaves in memory between its calls: the last split of a tile
+ * marks the tile in D and resets the semaphore.
  */
 #include "gemm.h"
 #include "launch.h"

@@ -17,7 +17,7 @@ MARK = b"// Assembled by the stand-in of the simulated GPU\n\0"
 
 
 def complaints(metadata, libdevice):
-    """Yields what is wrong with the kernel that this file of Triton's describes."""
+    """Yields the faults of the kernel that this file of Triton's describes."""
     code = metadata.with_suffix(".cubin")
     if not code.exists():
         yield f"{code}: there is no code beside {metadata.name}"

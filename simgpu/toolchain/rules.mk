@@ -26,7 +26,7 @@ build/test/libdevice_test: $(LIBDEVICE_DEPS) $(TOOLCHAIN)/test/libdevice_test.c
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all \
 		$(filter %.c,$^) -o $@ -lm
 
-# What needs neither clang nor Triton.
+# The tests that need neither clang nor Triton.
 toolchain-test: build/test/libdevice_test
 	build/test/libdevice_test
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(TOOLCHAIN)/test/test_ptxas.py $(TOOLCHAIN)/test/test_check_use.py; fi

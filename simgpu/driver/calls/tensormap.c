@@ -2,8 +2,8 @@
  * tensormap.c: tensor maps, as opaque as a driver's.
  *
  * In: the arguments of the encoding calls. Out: 128 bytes with the address in the first eight, which is all that is known
- * of a driver's own; the rest depends on every other argument and means nothing to anyone. Fails: INVALID_VALUE for ranks,
- * extents and alignments that the documentation rules out; INVALID_CONTEXT on a thread without a context. No instruction that reads tensor maps is interpreted.
+ * of a driver's own. The rest depends on every other argument and has no meaning. Fails: INVALID_VALUE for ranks, extents and alignments that the documentation
+ * rules out; INVALID_CONTEXT on a thread without a context. No instruction that reads tensor maps is interpreted.
  */
 #include "calls/calls.h"
 

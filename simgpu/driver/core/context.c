@@ -1,7 +1,7 @@
 /*
  * context.c: the primary context, and which context is current on a thread.
  *
- * In: the calling thread. Out: its state; context_current for everyone who needs a context. Nothing can fail.
+ * In: the calling thread. Out: its state; context_current for everyone who needs a context. Fails: never.
  */
 #include "core/core.h"
 

@@ -41,7 +41,7 @@ size_t object_count(enum object_type type);
 /* Calls visit for each live object of the type; visit may remove the object it is given. */
 void object_each(enum object_type type, void (*visit)(void *handle, void *arg), void *arg);
 
-/* Grows an array so that it holds at least n items. Running out of host memory ends the process: nothing can go on. */
+/* Grows an array so that it holds at least n items. Running out of host memory ends the process. */
 void *grow(void *array, size_t *cap, size_t n, size_t item);
 void *xalloc(size_t size); /* zeroed */
 char *xdup(const char *text, size_t len);
@@ -129,7 +129,7 @@ int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 
 enum handle_kind { HANDLE_MEMORY = 1, HANDLE_EVENT };
 
-/* What an application passes on: the 64 bytes of a CUipcMemHandle or of a CUipcEventHandle. */
+/* The 64 bytes of a CUipcMemHandle or of a CUipcEventHandle, which an application passes on. */
 struct handle {
 	uint64_t magic;
 	int32_t kind, process, ticket, file; /* file: of memory; both are the exporter's descriptors */
@@ -153,7 +153,7 @@ int handle_file(const struct handle *h, int file, const char *name);
 
 /* ---- truth.c -------------------------------------------------------------------------------------------------- */
 
-/* A line of the ground truth, which parts write about their own objects: nothing is to be written unless truth_wanted. */
+/* A line of the ground truth. Parts write lines about their own objects, and only if truth_wanted. */
 struct truth_line { char *text; size_t len, cap; };
 bool truth_wanted(void);
 struct truth_line truth_start(const char *kind);

@@ -1,6 +1,6 @@
 /*
- * device.c: the devices that the process sees, their attributes, and what tells one from another. A process has its contexts on one of them: the
- * one on which it makes the first.
+ * device.c: the devices that the process sees, their attributes, and the facts that tell them apart. A process has its contexts on one of them:
+ * the one on which it makes the first.
  *
  * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 if programs decide by them, and 0 for
  * features that are not simulated. Fails: unknown ordinals and attributes.

@@ -4,9 +4,9 @@
  * In: SIMGPU_FAIL=<function>:<nth>:<result>: function is the exact symbol, nth counts its calls by the first thread
  * that entered the driver (from 1: other threads would make the count a race), and result is a name such as
  * CUDA_ERROR_OUT_OF_MEMORY; SIMGPU_FAIL_ONCE, a file that is created when the call fails. If the file exists already,
- * nothing fails: a process that is started again gets past the fault. Out: the result in place of the call's own; the
- * call does nothing. A result after which a real context is lost stays with the current context. Fails: a malformed
- * value is reported on standard error and asks for nothing.
+ * no call fails: a process that is started again gets past the fault. Out: the result in place of the call's own; the
+ * call has no effect. A result after which a real context is lost stays with the current context. Fails: a malformed
+ * value is reported on standard error and ignored.
  */
 #include "core/core.h"
 

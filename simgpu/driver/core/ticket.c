@@ -1,11 +1,11 @@
 /*
- * ticket.c: what the handle of an object says to another process: whose it is, and whether it still lives.
+ * ticket.c: handles of objects for other processes: whose object it is, and whether it still lives.
  *
  * In: handles of 64 bytes that a process wrote and another one reads. Out: a ticket, which is one page that both processes map; its
  * first word says that the object is gone. Fails: INVALID_HANDLE for bytes that are no handle, for an exporter that has ended and for an
  * object that is gone; MAP_FAILED if the host denies a process the files of another one.
  *
- * The page is a memory file of the exporter, which others open through /proc. So nothing is left behind when the exporter dies. Its name
+ * The page is a memory file of the exporter, which others open through /proc. So the file disappears when the exporter dies. Its name
  * holds a random number: the number of a process or of a file that is used again leads to no other object.
  */
 #include "core/core.h"

@@ -1,8 +1,8 @@
 /*
  * truth.c: the file of the ground truth, for tests: memory/truth.c and graphs/truth.c write its lines.
  *
- * In: pieces of lines. Out: the file named by SIMGPU_TRUTH; format in README.md. It shares no code with anything that
- * records or restores graphs, so that a test can hold one against the other. Fails: like the logs.
+ * In: pieces of lines. Out: the file named by SIMGPU_TRUTH; format in README.md. It shares no code with the recorder
+ * and the restorer of graphs, so that a test can compare them with it. Fails: like the logs.
  */
 #include "core/core.h"
 

@@ -109,7 +109,7 @@ CUresult body_new(const struct graph *g, struct exec_body **out)
 	return r;
 }
 
-/* A body of its own for whoever wants to change one that is in flight. */
+/* A copy of a body, so that one in flight can be changed. */
 struct exec_body *body_copy(const struct exec_body *b)
 {
 	struct exec_body *copy = xalloc(sizeof(*copy));

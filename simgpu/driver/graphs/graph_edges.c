@@ -193,7 +193,8 @@ CUresult sim_cuGraphAddDependencies_v2(struct call *c, CUgraph graph, const CUgr
 		return r;
 	if (count && (!from || !to))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The first edge's data for all of them: so do drivers from 580 to 610, and whoever relies on more loses it there. */
+	/* The first edge's data for all of them: drivers from 580 to 610 do so, and a program that relies on more loses the
+	 * other data there. */
 	for (size_t i = 0; i < count; i++)
 		if ((r = pair(g, from[i], to[i], &a, &b)) ||
 		    (r = graph_connect(g, a, b, edges ? edges[0] : (CUgraphEdgeData){0})))

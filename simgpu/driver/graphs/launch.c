@@ -134,7 +134,7 @@ void launch_free(struct launch *l)
 #define PORTABLE_CLUSTER 8
 #define LARGEST_CLUSTER 16
 
-/* A kernel that uses nothing of its cluster does the same in one of any size; instructions that do are not interpreted. */
+/* Kernels that do not use their cluster work in one of any size; instructions that use it are not interpreted. */
 CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v)
 {
 	uint64_t size = (v->clusterDim.x ? v->clusterDim.x : 1) * (uint64_t)(v->clusterDim.y ? v->clusterDim.y : 1) *

@@ -5,7 +5,7 @@
  * at 512-byte steps, large ones get whole pages, with seeded gaps between them, as with cuMemAlloc. A freed block is
  * handed out again, last freed first, to the next request of the same rounded size. Fails: NULL if the device is full.
  *
- * Device memory is host memory that the kernel backs at the first touch, so a large device costs nothing until it is used.
+ * Device memory is host memory that the kernel backs at the first touch, so a large device takes no memory before its use.
  */
 #include "memory/memory.h"
 
@@ -113,7 +113,7 @@ static struct block *block_new(uint64_t addr, uint64_t size)
 	return b;
 }
 
-/* Whole pages nobody had before, behind a gap. */
+/* Whole pages that were never used before, behind a gap. */
 static uint64_t fresh_pages(uint64_t size)
 {
 	uint64_t gap = random_address() % 8 * PAGE_SIZE_DEVICE;

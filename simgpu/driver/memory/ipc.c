@@ -7,7 +7,7 @@
  *
  * Device memory is private to its process until a handle is asked for. Then its pages become a memory file, with their contents. Small
  * allocations share pages, so their neighbours' bytes can be seen as well, as on a device. Memory that its owner has freed can no longer be
- * read (documented as undefined). Each process has a simulated device of its own: another one's memory takes nothing of it.
+ * read (documented as undefined). Each process has a simulated device of its own: another one's memory does not count there.
  */
 #include "memory/memory.h"
 

@@ -47,7 +47,7 @@ uint64_t heap_used(void); /* by this process */
 /* Accounts for memory elsewhere; false if the device is full. */
 bool heap_take(uint64_t size);
 void heap_give(uint64_t size);
-#define HEAP_PATTERN 0xcb /* fills memory that nobody has written: nothing useful as int, float or pointer */
+#define HEAP_PATTERN 0xcb /* fills memory that was never written: not useful as int, float or pointer */
 
 /* shared.c: a process that takes or gives back memory says so between the two calls, and the second names all that it has. */
 void shared_begin(void);
@@ -67,7 +67,7 @@ void usage_tell(void); /* that the process has more or less device memory */
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
 /* True if [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
 bool range_live(uint64_t addr, uint64_t size);
-/* Zeroes live memory. Of large parts the host backs nothing until they are touched again. */
+/* Zeroes live memory. The host does not back large parts until they are touched again. */
 void memory_zero(uint64_t addr, uint64_t size);
 bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);

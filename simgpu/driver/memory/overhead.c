@@ -1,5 +1,5 @@
 /*
- * overhead.c: device memory that nobody asked for: contexts, code, local memory, executable graphs, other processes.
+ * overhead.c: device memory that no call asked for: contexts, code, local memory, executable graphs, other processes.
  *
  * In: the objects of the other parts. Out: bytes that are not free: those of SIMGPU_NEIGHBOUR and of the processes of SIMGPU_SHARED, and with
  * SIMGPU_OVERHEAD=charged more, in whole pages, and more or less of them by the seed, so that two equal processes do not leave the same.

@@ -9,8 +9,8 @@
  * of bytes does so for larger reservations. Any that is below 32 MiB gets another one, too.
  *
  * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. Once it is exported, it has a file of
- * its own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory takes nothing of the
- * process's device.
+ * its own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory does not count on
+ * the process's device.
  */
 #include "memory/memory.h"
 
@@ -30,7 +30,7 @@
 #define HOST_PAGE 4096
 #define LEAST_HONOURED (32 * MIB) /* smaller reservations come from pieces that driver 580.159 has already */
 #define EXPORTED "simgpu-exported" /* name of a memory file */
-#define FILE_STEP ((uint64_t)64 << 30) /* a hole costs nothing */
+#define FILE_STEP ((uint64_t)64 << 30) /* a hole takes no memory */
 #define UNTOUCHED_LIMIT (64 * MIB) /* as in heap.c: larger memory is not filled with a pattern */
 
 struct reservation { uint64_t addr, size; };

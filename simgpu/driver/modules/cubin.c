@@ -1,5 +1,5 @@
 /*
- * cubin.c: modules from machine code, whose kernels have names and parameters and do nothing.
+ * cubin.c: modules from machine code, whose kernels have names and parameters, and no effect.
  *
  * In: a cubin (an ELF file of e_machine 190). Out: a module like that of PTX: kernels with the parameter layout of their
  * .nv.info sections, variables with storage and initial contents. Fails: NULL and a message for a file that is no cubin or
@@ -40,7 +40,7 @@ static bool inside(const struct cubin *c, uint64_t offset, uint64_t size)
 	return offset <= c->len && size <= c->len - offset;
 }
 
-/* A section's bytes. One without any in the file (SHT_NOBITS) may have whatever place and size. */
+/* A section's bytes. One without any in the file (SHT_NOBITS) may have any place and size. */
 static const uint8_t *bytes_of(const struct cubin *c, const Elf64_Shdr *s, size_t *len)
 {
 	bool held = s->sh_type != SHT_NOBITS;
@@ -92,7 +92,8 @@ static const Elf64_Shdr *belonging(const struct cubin *c, const char *prefix, un
 	return NULL;
 }
 
-/* What the driver keeps of each block's shared memory. From compute capability 9.0 on, a kernel's section counts it; another section says so. */
+/* The bytes of each block's shared memory that the driver reserves. From compute capability 9.0 on, a kernel's section counts them, which the
+ * section RESERVED shows. */
 static uint64_t reserved_shared(const struct cubin *c)
 {
 	for (unsigned i = 0; i < c->head->e_shnum; i++)

@@ -3,7 +3,7 @@
  *
  * In: PTX text, a cubin, or a fat binary (fatbin.c); of a file, its size, which an image in memory does not have. Out: the text or machine code, and its parse. Fails:
  * NO_BINARY_FOR_GPU for PTX of a newer architecture; for machine code and for PTX that may not be interpreted (origin.c) unless
- * the environment admits them (their kernels do nothing here); INVALID_PTX with the parser's message in the error log and the caller's JIT log.
+ * the environment admits them (their kernels have no effect here); INVALID_PTX with the parser's message in the error log and the caller's JIT log.
  */
 #include "modules/modules.h"
 
@@ -26,7 +26,7 @@ void image_drop(struct image *image)
 	*image = (struct image){0};
 }
 
-/* A cubin in memory ends where its section or program headers end, whichever is later: nobody says how long it is. */
+/* A cubin in memory ends where its section or program headers end, whichever is later: its length is not given. */
 static size_t cubin_size(const void *image)
 {
 	Elf64_Ehdr h;
@@ -55,7 +55,7 @@ CUresult image_find(struct call *c, const void *image, size_t size, struct image
 	memcpy(&magic, image, sizeof(magic));
 	if (magic == WRAPPER_MAGIC) {
 		struct wrapper w;
-		if (size != IMAGE_SIZE_UNKNOWN) /* it holds an address: of nothing in a file */
+		if (size != IMAGE_SIZE_UNKNOWN) /* it holds an address, which leads nowhere in a file */
 			return CUDA_ERROR_INVALID_IMAGE;
 		memcpy(&w, image, sizeof(w));
 		if (w.version != 1)
@@ -100,7 +100,7 @@ CUresult image_from_file(struct call *c, const char *path, char **data, size_t *
 		free(buf);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	char *exact = realloc(buf, len + 1); /* so that a sanitizer sees who reads beyond the file */
+	char *exact = realloc(buf, len + 1); /* so that a sanitizer sees a read beyond the file */
 	*data = exact ? exact : buf;
 	*size = len;
 	return CUDA_SUCCESS;

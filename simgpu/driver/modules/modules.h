@@ -50,7 +50,7 @@ struct library {
 	size_t module_count, module_cap;
 };
 
-/* PTX text or machine code; owned is set if it had to be decompressed; idle: the kernels of this text do nothing. */
+/* PTX text or machine code; owned is set if it had to be decompressed; idle: its kernels have no effect. */
 struct image { const char *data; size_t len; char *owned; bool idle; };
 #define IMAGE_SIZE_UNKNOWN SIZE_MAX /* of an image that a program has in memory */
 CUresult image_find(struct call *c, const void *image, size_t size, struct image *out);
@@ -61,7 +61,7 @@ CUresult image_from_file(struct call *c, const char *path, char **data, size_t *
 CUresult image_parse(const struct image *image, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
 /* Why this PTX may not be interpreted, or NULL (origin.c); packed: it comes out of a fat binary. */
 const char *origin_refuses(const char *text, size_t len, bool packed);
-/* Makes the launches of all its kernels do nothing. */
+/* Makes the launches of all its kernels no-ops. */
 void origin_idle(struct ptx_module *m);
 /* FNV-1a, 64 bits: says in logs which code it was. */
 uint64_t image_hash(const char *text, size_t len);

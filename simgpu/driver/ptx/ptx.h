@@ -4,7 +4,7 @@
  * In:  PTX text of the project's own kernels (PTX ISA 7.x/8.x as clang and nvcc print it for sm_80 and later).
  * Out: kernels with their parameter layouts, and the effects of a launch on memory.
  * Fails: parse errors name line and construct; a launch stops at the first invalid access or unsupported instruction and
- *        describes it in struct ptx_fault. Nothing here knows the driver API, streams or graphs.
+ *        describes it in struct ptx_fault. The interpreter does not use the driver API, streams or graphs.
  *
  * Device addresses are host addresses: a global access is a plain host access after a range check against `find`.
  */
@@ -37,7 +37,7 @@ struct ptx_global {
 
 /* Parses a module. Returns NULL and a message in err ("line 12: unknown opcode foo.b32") on failure. */
 struct ptx_module *ptx_parse(const char *text, size_t len, char *err, size_t err_cap);
-/* The same for machine code (cubin.c): a launch of such a kernel does nothing. */
+/* The same for machine code (cubin.c): a launch of such a kernel has no effect. */
 struct ptx_module *cubin_parse(const void *image, size_t len, char *err, size_t err_cap);
 void ptx_free(struct ptx_module *m);
 
@@ -64,8 +64,8 @@ struct ptx_fault {
 	uint64_t addr;
 };
 
-/* Runs the kernel over the whole grid. params holds ptx_kernel_param_bytes bytes. Returns 0, or -1 with *fault filled; what
- * was written before the fault stays written, as on a device. */
+/* Runs the kernel over the whole grid. params holds ptx_kernel_param_bytes bytes. Returns 0, or -1 with *fault filled;
+ * writes before the fault stay, as on a device. */
 int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared,
                const void *params, const struct ptx_memory *mem, struct ptx_fault *fault);
 

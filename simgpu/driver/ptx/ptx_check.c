@@ -1,10 +1,10 @@
 /*
  * ptx_check.c: refuses an instruction that PTX does not have.
  *
- * In:  the statement in p, its operands read or not. Out: nothing.
+ * In:  the statement in p, its operands read or not. Out: none.
  * Fails: with the line, the instruction and the cause, as an assembler does: an unknown name, modifiers or types that no form
- *        has, operands that do not fit the form, a form that needs a later .version or .target. What is right and yet not
- *        simulated passes; its decoder makes it fault when it is reached.
+ *        has, operands that do not fit the form, a form that needs a later .version or .target. An instruction that is
+ *        right and yet not simulated passes; its decoder makes it fault when it is reached.
  */
 #include "ptx_parse.h"
 
@@ -111,7 +111,7 @@ static enum ptx_kind kind_of(enum ptx_type t)
 	}
 }
 
-/* A register of type r where the instruction says t. Types of bits agree with all of their width. */
+/* Whether a register of type r fits an instruction of type t. Types of bits agree with all of their width. */
 static bool agrees(enum ptx_type r, enum ptx_type t, bool wider)
 {
 	enum ptx_kind a = kind_of(r), b = kind_of(t);
@@ -385,7 +385,7 @@ static void matrix_layouts(struct parser *p)
 	}
 }
 
-/* What modifiers and kinds of operands do not say. */
+/* Checks beyond modifiers and kinds of operands: constants, layouts of matrices, sizes of vectors. */
 static void values(const struct match *m)
 {
 	struct parser *p = m->p;

@@ -3,7 +3,7 @@
  *
  * In:  an OP_CVT instruction: o[0], o[1] registers, o[4] the source type, o[5] the type of the result, imm rounding and flags. An 8-bit
  *      floating-point type stands for two numbers, the first one above: to them, o[1] and o[2] or both halves of o[1] are converted.
- * Out: the converted lanes. Nothing here can fail; the decoder admits only combinations that are handled.
+ * Out: the converted lanes. Fails: never; the decoder admits only combinations that are handled.
  */
 #include "ptx_float8.h"
 #include "ptx_half.h"

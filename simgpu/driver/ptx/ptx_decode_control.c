@@ -1,7 +1,7 @@
 /*
  * ptx_decode_control.c: branches, calls, barriers and warp-wide instructions to operations.
  *
- * In:  the statement in p. Out: emitted operations; false where the form is not supported.
+ * In:  the statement in p. Out: emitted operations; false if the form is not supported.
  */
 #include "ptx_parse.h"
 
@@ -277,7 +277,7 @@ static bool d_activemask(struct parser *p)
 	return true;
 }
 
-/* Ordering and timing need nothing: lanes access memory in program order. */
+/* Ordering and timing need no operation: lanes access memory in program order. */
 static bool d_nothing(struct parser *p)
 {
 	for (uint32_t i = 0; i < p->nmods; i++)

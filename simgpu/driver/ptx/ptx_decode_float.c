@@ -1,8 +1,8 @@
 /*
  * ptx_decode_float.c: floating-point instructions and conversions to operations.
  *
- * In:  the statement in p. Out: emitted operations; false where the form is not supported (an unknown rounding, a flush
- *      or saturation that no operation implements), so that nothing is computed differently from what the text says.
+ * In:  the statement in p. Out: emitted operations; false if the form is not supported (an unknown rounding, a flush
+ *      or saturation that no operation implements), so that no result differs from the meaning of the text.
  */
 #include "ptx_parse.h"
 
@@ -38,7 +38,7 @@ static uint32_t flushed(struct parser *p, uint32_t r)
 	return d;
 }
 
-/* What .sat and .relu make of the result. */
+/* Applies .sat and .relu to the result. */
 static bool finish(struct parser *p, enum ptx_type t, uint32_t d, bool sat, bool relu)
 {
 	if (relu) {

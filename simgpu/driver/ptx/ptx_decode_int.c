@@ -1,7 +1,7 @@
 /*
  * ptx_decode_int.c: integer, logic, move, select and compare instructions to operations.
  *
- * In:  the statement in p (base, modifiers, operands). Out: emitted operations; false where the form is not supported.
+ * In:  the statement in p (base, modifiers, operands). Out: emitted operations; false if the form is not supported.
  */
 #include "ptx_parse.h"
 
@@ -349,7 +349,7 @@ static bool d_mov(struct parser *p)
 	}
 	if (p->op[0].is_vec || p->op[1].is_vec)
 		return !(p->op[0].is_vec && p->op[1].is_vec) && mov_vector(p, t, p->op[1].is_vec);
-	/* Addresses and special registers are bits whatever the type says. */
+	/* Addresses and special registers are bits, for any type. */
 	ptx_op(p, (enum ptx_op)(OP_MOV_W16 + cls), 1, 1, ptx_out(p, 0, t), ptx_in(p, 1, t));
 	return true;
 }
@@ -454,7 +454,7 @@ static bool d_setp(struct parser *p)
 	return compare(p, t, pd, qd, has_q, p->nops == 4);
 }
 
-/* set.cmp.u32.f32 d, a, b: all ones or 1.0 where true */
+/* set.cmp.u32.f32 d, a, b: all ones or 1.0 if true */
 static bool d_set(struct parser *p)
 {
 	enum ptx_type t = ptx_last_type(p), to = ptx_last_type(p);

@@ -1,9 +1,9 @@
 /*
  * ptx_decode_mem.c: loads, stores, atomics and address conversions to operations.
  *
- * In:  the statement in p. Out: emitted operations; false where the form is not supported.
+ * In:  the statement in p. Out: emitted operations; false if the form is not supported.
  *
- * Caching and ordering modifiers change nothing here: lanes access host memory in program order.
+ * Caching and ordering modifiers have no effect here: lanes access host memory in program order.
  */
 #include "ptx_parse.h"
 
@@ -53,7 +53,7 @@ static enum ptx_space space_of(struct parser *p)
 	return SP_GENERIC;
 }
 
-/* The register with the address, the offset and flags; false where symbol and space do not belong together. */
+/* The register with the address, the offset and flags; false if symbol and space do not belong together. */
 static bool address(struct parser *p, const struct operand *o, enum ptx_space space, uint32_t *reg, int64_t *off, uint8_t *sub)
 {
 	static const enum ptx_symkind kinds[] = { SYM_GLOBAL, SYM_GLOBAL, SYM_SHARED, SYM_LOCAL, SYM_PARAM };
@@ -223,7 +223,7 @@ static bool d_isspacep(struct parser *p)
 	return true;
 }
 
-/* A policy says how long lines stay in a cache; here it is a number that nothing reads. */
+/* A policy says how long lines stay in a cache; here it is a number that is never read. */
 static bool d_createpolicy(struct parser *p)
 {
 	for (uint32_t i = 0; i < p->nmods; i++)

@@ -3,7 +3,7 @@
  *
  * In:  a warp and a linked instruction. Out: the next instruction, or NULL with the reason in w->stop.
  *
- * A handler computes all 32 lanes. Where some live lane must keep its old value the result goes to a scratch row first
+ * A handler computes all 32 lanes. If some live lane must keep its old value, the result goes to a scratch row first
  * and is blended in, so that the arithmetic loops have no conditions and vectorise.
  */
 #include <math.h>

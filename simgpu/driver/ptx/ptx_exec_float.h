@@ -127,8 +127,8 @@ LIBRARY(COS_F32, cosf(a))
 LIBRARY(LG2_F32, log2f(a))
 LIBRARY(TANH_F32, tanhf(a))
 
-/* 2^a in double: the fraction's power by its series (relative error 5e-9), the whole part into the exponent. Clamped where
- * float over- or underflows anyway. Right to the last bit of a float but for near-ties, the same on every host. */
+/* 2^a in double: the fraction's power by its series (relative error 5e-9), the whole part into the exponent. Clamped if
+ * float over- or underflows anyway. Right to the last bit of a float except for near-ties, the same on every host. */
 static inline float exp2_float(float a)
 {
 	double x = a < -160 ? -160 : a > 130 ? 130 : (double)a;

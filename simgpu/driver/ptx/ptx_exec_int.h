@@ -51,8 +51,8 @@ BINARY(MAX_S32, u32a, s32a, s32a, a > b ? a : b)
 BINARY(MAX_U64, u64a, u64a, u64a, a > b ? a : b)
 BINARY(MAX_S64, u64a, s64a, s64a, a > b ? a : b)
 
-/* Division by zero has no defined result in PTX; all ones is what current devices give. The most negative value divided
- * by -1 wraps. */
+/* Division by zero has no defined result in PTX; current devices give all ones. The most negative value divided by -1
+ * wraps. */
 BINARY(DIV_U16, u32a, u32a, u32a, b ? a / b : 0xffff)
 BINARY(DIV_S16, u32a, u32a, u32a, LOW16(b ? (uint32_t)(S16(a) / S16(b)) : 0xffff))
 BINARY(DIV_U32, u32a, u32a, u32a, b ? a / b : UINT32_MAX)

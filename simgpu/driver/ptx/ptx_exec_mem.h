@@ -1,12 +1,12 @@
 /*
  * ptx_exec_mem.h: loads, stores and address conversions (part of ptx_exec.h).
  *
- * Global memory: the range that answered the instruction's last access is tried first, for the whole row at once. Where all
- * lanes are inside and aligned the row is moved without further checks; otherwise each lane is resolved on its own, which
+ * Global memory: the range that answered the instruction's last access is tried first, for the whole row at once. If all
+ * lanes are inside and aligned, the row is moved without further checks; otherwise each lane is resolved on its own, which
  * also finds the lane to blame.
  */
 
-/* What the addresses of a full row look like. */
+/* The pattern of the addresses of a full row. */
 enum pattern { SCATTERED, CONTIGUOUS, UNIFORM };
 
 static inline const u64a *addresses(struct warp *w, const struct insn *in, u64a *tmp)
@@ -93,7 +93,7 @@ static inline bool host_addresses(struct warp *w, const struct insn *in, enum pt
 	return resolve_lanes(w, in, a, bytes, out);
 }
 
-/* Where a full row is contiguous or uniform, the host address of lane 0; else NULL. */
+/* The host address of lane 0 if a full row is contiguous or uniform; else NULL. */
 static inline uint8_t *row_address(struct warp *w, const struct insn *in, enum ptx_space space, const u64a *a, uint64_t span, uint32_t bytes)
 {
 	uint64_t at = a[0] + (uint64_t)in->imm;
@@ -222,7 +222,7 @@ static inline __attribute__((always_inline)) const struct insn *store(struct war
 	}
 	if (!host_addresses(w, in, space, a, bytes, host))
 		return NULL;
-	/* Lane by lane, so that the highest lane wins where addresses meet. */
+	/* Lane by lane, so that the highest lane wins if addresses meet. */
 	for (uint32_t k = 0; k < n; k++) {
 		uint64_t at = (uint64_t)k * size;
 

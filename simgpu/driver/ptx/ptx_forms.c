@@ -1,7 +1,7 @@
 /*
  * ptx_forms.c: which instructions PTX has: modifiers, types, operands, and the version and target that they need.
  *
- * In:  nothing. Out: rows for ptx_check.c. A name may have several rows; an instruction is right if one of them fits.
+ * In:  none. Out: rows for ptx_check.c. A name may have several rows; an instruction is right if one of them fits.
  *
  * Modifiers are groups, in any order: "rn|rz?" is one of two or none, "%u32|s32" names the type U beside the type T, which is the
  * last type of the instruction. Operands are letters:

@@ -45,7 +45,7 @@ static inline uint32_t float_bfloat(float f)
 	return (u & 0x7fffffff) > 0x7f800000 ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
 
-/* The nearest float with its last bit set where the value is inexact: rounding that again to fewer bits is exact. */
+/* The nearest float with its last bit set if the value is inexact: rounding that again to fewer bits is exact. */
 static inline float double_float_odd(double d)
 {
 	float f = (float)d;

@@ -1,7 +1,7 @@
 /*
  * ptx_header.c: the head of a module: .version, .target, .address_size.
  *
- * In:  the tokens from the module's first on. Out: p->version, p->target and p->specific, which decide what instructions there are.
+ * In:  the tokens from the module's first on. Out: p->version, p->target and p->specific, which decide which instructions there are.
  * Fails: if a directive is missing, at another place, or names a version or target that PTX does not have.
  */
 #include "ptx_parse.h"

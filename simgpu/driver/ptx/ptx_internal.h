@@ -1,5 +1,5 @@
 /*
- * ptx_internal.h: what the parts of the PTX interpreter share.
+ * ptx_internal.h: types and functions that the parts of the PTX interpreter share.
  *
  * The path of a kernel: text -> tokens (ptx_lex) -> declarations and statements (ptx_parse, ptx_body) -> typed operations
  * on virtual registers (ptx_decode*) -> rows of a register file, resolved addresses and branch targets (ptx_link) ->
@@ -120,7 +120,7 @@ struct ptx_kernel {
 	uint32_t shared_bytes, dynamic_base, entry;
 	struct init_row *rows; /* those that depend on the block come first */
 	uint32_t nrows, nblock_rows;
-	bool machine_code; /* cubin.c: there is nothing to interpret, a launch does nothing */
+	bool machine_code; /* cubin.c: it has no PTX, and a launch has no effect */
 };
 
 struct global_init { uint64_t offset, value; uint32_t ref; }; /* the address of global ref, plus value, at offset */
@@ -205,7 +205,7 @@ struct launch {
 	const struct ptx_memory *mem;
 	struct ptx_range *cache;
 	struct ptx_fault *fault;
-	uint64_t clock, order; /* order: what the blocks' orders begin with */
+	uint64_t clock, order; /* order: the start of the blocks' orders */
 };
 
 /* Calls run in several threads if it is worth it, each with a copy of the launch (ptx_spread.c). Returns 0, or -1 with the fault filled. */

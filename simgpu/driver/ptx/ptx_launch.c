@@ -2,7 +2,7 @@
  * ptx_launch.c: runs a linked kernel over a grid.
  *
  * In:  the kernel, grid and block shape, parameters and the caller's view of live memory.
- * Out: what the kernel wrote, or a fault.
+ * Out: the writes of the kernel, or a fault.
  *
  * Blocks run one after another, or on several processors (ptx_spread.c); a block's warps take turns at barriers, in an order that
  * is drawn anew for each turn, so that a missing barrier shows. A block that does not finish within its slice stays resident while later blocks start, so blocks may
@@ -84,7 +84,7 @@ static uint64_t sreg_value(const struct launch *l, const struct cta *c, const st
 	}
 }
 
-/* Fills constants and special registers; between blocks only what depends on the block. */
+/* Fills constants and special registers; between blocks only the rows that depend on the block. */
 static void fill_rows(const struct launch *l, const struct cta *c, struct warp *w, bool all)
 {
 	const struct ptx_kernel *k = l->k;

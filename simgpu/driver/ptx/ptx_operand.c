@@ -2,7 +2,7 @@
  * ptx_operand.c: operands and modifiers of an instruction, and the virtual registers behind them.
  *
  * In:  tokens of an operand. Out: for the decoders, virtual registers of the class an instruction wants.
- * Fails: what is no operand ends the parse. What does not fit the operation sets p->bad, which makes the instruction unsupported.
+ * Fails: text that is no operand ends the parse. One that does not fit sets p->bad, which makes the instruction unsupported.
  */
 #include "ptx_parse.h"
 

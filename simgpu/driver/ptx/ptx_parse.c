@@ -2,7 +2,7 @@
  * ptx_parse.c: the module level of PTX: directives, variables with initialisers, function headers.
  *
  * In:  tokens. Out: a module whose functions are decoded and whose kernels are linked.
- * Fails: with "line N: ..." for what is no PTX, and for variables in spaces a kernel cannot have.
+ * Fails: with "line N: ..." for text that is no PTX, and for variables in spaces a kernel cannot have.
  */
 #include "ptx_parse.h"
 
@@ -67,7 +67,7 @@ void ptx_declaration(struct parser *p, struct decl *d)
 
 			if (v <= 0 || v > 1024 || (v & (v - 1)))
 				ptx_die(p, "alignment %lld", (long long)v);
-			/* Behind .ptr it is the alignment of what the parameter points to. */
+			/* Behind .ptr it is the alignment of the memory that the parameter points to. */
 			d->align = pointer ? d->align : (uint32_t)v;
 			continue;
 		}

@@ -1,5 +1,5 @@
 /*
- * ptx_parse.h: the parser's state and what its parts offer each other (lexer, declarations, function bodies, decoders).
+ * ptx_parse.h: the parser's state and the functions of its parts (lexer, declarations, function bodies, decoders).
  *
  * Errors in the text leave through ptx_die (longjmp to ptx_parse); all memory hangs on the module's arena. An instruction
  * the decoders do not know is no error: it becomes one that faults when reached.
@@ -165,7 +165,7 @@ bool ptx_visible(const struct parser *p, uint32_t label);
 bool ptx_mod(struct parser *p, const char *name); /* present? marks it as understood */
 enum ptx_type ptx_last_type(struct parser *p);    /* the last type among the modifiers not yet understood */
 
-/* Operands as virtual registers. What does not fit sets p->bad. */
+/* Operands as virtual registers. An operand that does not fit sets p->bad. */
 uint32_t ptx_src(struct parser *p, const struct value *v, enum ptx_type t);
 uint32_t ptx_in(struct parser *p, uint32_t i, enum ptx_type t);
 uint32_t ptx_out(struct parser *p, uint32_t i, enum ptx_type t);
@@ -176,7 +176,7 @@ uint32_t ptx_special(const struct parser *p, const char *name, uint32_t n);
 /* Reads one operand. False for forms that only unsupported instructions have. */
 bool ptx_read_operand(struct parser *p, struct operand *o);
 
-/* What PTX has (ptx_forms.c): by ptx_check.c. */
+/* The forms that PTX has (ptx_forms.c), for ptx_check.c. */
 struct ptx_form { const char *names, *mods, *types, *operands; uint16_t version, target; };
 extern const struct ptx_form ptx_forms[], ptx_unchecked[];
 _Noreturn void ptx_refuse(struct parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,11 +1,11 @@
 /*
  * ptx_rows.c: register file offsets for a function's virtual registers.
  *
- * In:  a decoded function. Out: f->offset (UINT32_MAX where a register is never used) and f->reg_bytes.
+ * In:  a decoded function. Out: f->offset (UINT32_MAX if a register is never used) and f->reg_bytes.
  * Fails: when memory is short.
  *
  * Compilers print thousands of registers of which few live at a time; with a row each, a warp would not fit into the
- * host's caches. So rows are reused by linear scan over live ranges. What holds for one thread holds for the warp: lanes
+ * host's caches. So rows are reused by linear scan over live ranges. The ranges of one thread hold for the warp: lanes
  * own their part of a row, and instructions write only the lanes that execute them.
  */
 #include "ptx_internal.h"

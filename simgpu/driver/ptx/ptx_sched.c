@@ -54,7 +54,7 @@ static void park(struct warp *w, uint32_t lanes, const struct insn *at)
 		w->lane_pc[i] = lanes & bit[i] ? pc : w->lane_pc[i];
 }
 
-/* The group becomes these lanes; join is the lowest pc above its own where others are ready. */
+/* The group becomes these lanes; join is the lowest pc above its own at which others are ready. */
 static void set_group(struct warp *w, uint32_t lanes)
 {
 	w->group = lanes;
@@ -175,7 +175,7 @@ const struct insn *ptx_exit(struct warp *w, const struct insn *in)
 	w->dead |= w->mask;
 	w->group &= ~w->mask;
 	w->active = (uint32_t)__builtin_popcount(w->group);
-	/* Those who waited for the dead look again. */
+	/* Lanes that waited for the dead ones look again. */
 	w->ready |= w->syncing;
 	w->syncing = 0;
 	release_warp_barrier(w);
@@ -288,7 +288,7 @@ const struct insn *ptx_barrier(struct warp *w, const struct insn *in)
 	b = &w->cta->bar[id];
 	if (in->aux & BAR_HAS_COUNT)
 		b->expected = (uint32_t)ptx_lane(w, in->o[2], CLS_W32, first);
-	/* A block of one warp that is all here has nobody to wait for. */
+	/* A block of one warp that is all here does not wait. */
 	if (w->cta->nwarps == 1 && (w->mask | w->dead) == UINT32_MAX && in->sub == BAR_SYNC && !b->arrived && !b->expected)
 		return in + 1;
 	b->arrived += (uint32_t)__builtin_popcount(w->mask);

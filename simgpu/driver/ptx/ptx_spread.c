@@ -1,7 +1,7 @@
 /*
  * ptx_spread.c: the blocks of one launch on several processors.
  *
- * In:  a launch, and what runs those of its blocks that nobody else has taken. Out: all blocks have run.
+ * In:  a launch, and a function that runs those of its blocks that no other thread has taken. Out: all blocks have run.
  * Fails: as the earliest of the blocks that fault.
  *
  * Blocks of a kernel that adds up or compares atomically, or that reads the clock, would give other results from run to run on several

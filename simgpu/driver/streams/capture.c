@@ -2,7 +2,7 @@
  * capture.c: stream capture.
  *
  * In: streams put into capture, and the work then submitted to them. Out: graphs. Fails: with the errors 900 to 908 as
- * documented; whatever must not happen during a capture also invalidates it, and the end of the capture says so.
+ * documented; a call that must not happen during a capture also invalidates it, and the end of the capture says so.
  *
  * Each capturing stream holds the set of nodes that its next node depends on. Recording an event keeps that set, waiting
  * for the event adds it to another stream, which thereby joins the capture.
@@ -158,7 +158,7 @@ CUresult capture_wait_event(struct call *c, struct stream *s, struct event *e, u
 	if (flags & CU_EVENT_WAIT_EXTERNAL)
 		return s->capture ? event_node(s, e, CU_GRAPH_NODE_TYPE_WAIT_EVENT) : CUDA_ERROR_INVALID_VALUE;
 	if (!e->capture_id) {
-		if (!e->record) /* never recorded: nothing to wait for */
+		if (!e->record) /* never recorded: no wait */
 			return CUDA_SUCCESS;
 		capture_invalidate(s->capture);
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -250,7 +250,7 @@ void captures_end(struct context *ctx)
 		}
 }
 
-/* A stream destroyed while it captures leaves a capture that nobody can end any more. */
+/* A capture whose origin is destroyed can never be ended by the program, so it ends here. */
 void capture_stream_gone(struct stream *s)
 {
 	struct capture *cap = s->capture;

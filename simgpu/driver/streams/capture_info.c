@@ -1,5 +1,5 @@
 /*
- * capture_info.c: asking after captures, and changing the dependencies of a capturing stream.
+ * capture_info.c: queries of captures, and changing the dependencies of a capturing stream.
  *
  * In: streams. Out: status, id, graph and dependencies. Fails: LOSSY_QUERY if the answer would leave out edge data,
  * STREAM_CAPTURE_IMPLICIT for the legacy stream while a blocking one captures (which this does not invalidate).

@@ -108,7 +108,7 @@ static void finish(struct op *op)
 void queue_drop(struct stream *s)
 {
 	if (s->head && s->head->running) {
-		/* Another thread is inside it and finishes it. Nothing may follow. */
+		/* Another thread is inside it and finishes it. No work may follow. */
 		struct op *running = s->head;
 		struct op *next = running->next;
 		running->next = NULL;
@@ -188,7 +188,7 @@ static bool ready(const struct op *op)
 	return true;
 }
 
-/* The piece of work that op needs next: op itself once nothing is in its way. */
+/* The piece of work that op needs next: op itself once it is ready. */
 static struct op *towards(struct op *op)
 {
 	for (;;) {
@@ -215,7 +215,7 @@ static struct op *any_ready(void)
 	return pick;
 }
 
-/* only: nothing but the work that op needs, so that work of other streams stays as late as it may be. */
+/* only: runs just the work that op needs, so that work of other streams stays as late as it may be. */
 static void step(struct op *op, bool only)
 {
 	struct op *next = only ? NULL : any_ready();

@@ -55,7 +55,7 @@ CUresult queue_run(struct context *ctx, struct op *op);
 CUresult queue_run_stream(struct stream *s);
 CUresult queue_run_all(struct context *ctx);
 void queue_step(struct op *op); /* one piece of work towards op */
-/* One piece of work that is ready, for work that waits for what others do; false: there is none now. */
+/* One piece of work that is ready, for work that waits for other work; false: there is none now. */
 bool queue_other(void);
 void queue_drop(struct stream *s);
 bool stream_busy(const struct stream *s);

@@ -21,7 +21,7 @@ struct f8 { unsigned char bits; };
 
 template <typename To, typename From> DEVICE To bit_cast(From v) { return __builtin_bit_cast(To, v); }
 
-/* What products of a type are summed in. */
+/* The type in which products are summed. */
 template <typename T> struct sum_of { typedef float type; };
 template <> struct sum_of<double> { typedef double type; };
 

@@ -1,6 +1,6 @@
 /*
- * bootstrap.c: see bootstrap.h. The place is memory of the process that made it, and has no name of its own: nothing is left of it once
- * that process and the ranks have ended, however they end.
+ * bootstrap.c: see bootstrap.h. The place is memory of the process that made it, and has no name of its own: it disappears once that
+ * process and the ranks have ended, however they end.
  */
 #include "bootstrap.h"
 
@@ -17,7 +17,7 @@
 #include "comm.h"
 
 struct place {
-	_Atomic int ranks; /* 0: nobody has come */
+	_Atomic int ranks; /* 0: no rank has come */
 	_Atomic int met; /* how often a rank came to a meeting */
 	_Atomic int taken[NCCL_RANKS];
 	char items[NCCL_RANKS][BOOTSTRAP_ITEM];

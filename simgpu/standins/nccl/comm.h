@@ -1,5 +1,5 @@
 /*
- * comm.h: what the host and the kernel of the stand-in for NCCL say to each other. Read by clang for the device as well.
+ * comm.h: the data that the host and the kernel of the stand-in for NCCL share. Read by clang for the device as well.
  */
 #ifndef STANDIN_NCCL_COMM_H
 #define STANDIN_NCCL_COMM_H

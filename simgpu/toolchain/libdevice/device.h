@@ -1,5 +1,5 @@
 /*
- * device.h: what the files of the device library share.
+ * device.h: helpers that the files of the device library share.
  *
  * The library is C, so that the host's compiler makes the same functions for the tests. Everything is inlined into its caller and no
  * symbol of it stays in a kernel. Functions of single precision compute in double precision and round once, so that one

@@ -1,4 +1,4 @@
-"""The stand-in for ptxas: what it passes on, and what it refuses."""
+"""The stand-in for ptxas: accepted PTX and refused PTX."""
 
 import os
 import pathlib
