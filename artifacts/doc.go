@@ -2,9 +2,9 @@
 // record, compressed and checksummed.
 //
 // In: an Artifact, or a path. Out: a complete file under its final name, or the contents of such a file. A write that fails
-// leaves no file. What can fail: a damaged, truncated, empty or foreign file (*CorruptError, ErrCorrupt), a file of an unknown
-// format version (ErrVersion), and an identity that does not match (*Mismatch, ErrIncompatible). README.md describes the format
-// apart from this code.
+// leaves no file. Fails: for a damaged, truncated, empty or foreign file (*CorruptError, ErrCorrupt), for a file of an
+// unknown format version (ErrVersion), and for an identity that does not match (*Mismatch, ErrIncompatible). README.md
+// describes the format apart from this code.
 package artifacts
 
 //go:generate go run ../graphir/gen artifact.proto artifactpb/artifact.pb.go

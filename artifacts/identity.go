@@ -160,7 +160,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), effect)
 }
 
-// Diff returns every factor in which two identities differ, whatever its level: first in the order of want, then of got.
+// Diff returns every factor in which two identities differ, of any level: first in the order of want, then of got.
 func Diff(want, got Identity) []Difference {
 	var out []Difference
 	for _, f := range want {
@@ -236,7 +236,7 @@ func SameMajor(a, b string) bool {
 	return errX == nil && errY == nil && x/1000 == y/1000
 }
 
-// OnlyDriver returns the driver's version here if a start is refused for nothing but another driver of the same major version.
+// OnlyDriver returns the driver's version here if a start is refused only because of another driver of the same major version.
 func (m *Mismatch) OnlyDriver() (here string, only bool) {
 	for _, d := range m.Differences {
 		switch {

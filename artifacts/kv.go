@@ -10,7 +10,7 @@ import (
 )
 
 // checkCache checks that the profile's bytes for the KV cache hold the recorded tensors of the cache. An engine sizes its cache
-// from the profile before it compares anything else with the artifact.
+// from the profile before it compares other facts with the artifact.
 func checkCache(p *kvprofile.Profile, spec *graphir.Spec) error {
 	left := p.KVBytes
 	last := extent{}

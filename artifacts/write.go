@@ -142,7 +142,7 @@ func (p *packer) repeat(k kind, sum [32]byte, size uint64) bool {
 	return true
 }
 
-// directory adds a packed directory, which may be larger than memory. Directories with equal content are stored once.
+// layer adds a packed directory, which may be larger than memory. Directories with equal content are stored once.
 func (p *packer) layer(l *Directory) error {
 	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.kind == kindLayer && e.sha256 == l.SHA256 }) {
 		return nil

@@ -5,13 +5,13 @@ import "medusa/graphir/graphpb"
 // Parameters of some types are a buffer: bytes as the driver reads them, with relocations where pointers belong. The columns words,
 // relocation_alloc and relocation_offset hold buffers of all types.
 
-// with adds what a buffer takes to what each node of a type takes.
+// with adds the column entries of a buffer to those that each node of a type takes.
 func (e extent) with(params []byte, relocations []Relocation) extent {
 	e.words, e.relocations = (len(params)+3)/4, len(relocations)
 	return e
 }
 
-// bufferKey appends what a shape shares of a buffer.
+// bufferKey appends the parts of a buffer that a shape shares.
 func bufferKey(to []byte, params []byte, relocations []Relocation) []byte {
 	to = key(to, uint32(len(params)))
 	for i := range relocations {
@@ -30,7 +30,7 @@ func encodeBuffer(pb *graphpb.Shape, params []byte, relocations []Relocation) {
 	pb.RelocationSpace, pb.RelocationMap = relocationKinds(relocations)
 }
 
-// buffer writes one into the columns.
+// buffer writes a buffer into the columns.
 func (c *columns) buffer(at *extent, params []byte, relocations []Relocation) {
 	copy(bytesOf(c.words[at.words:]), params)
 	for f := range relocations {
@@ -39,7 +39,7 @@ func (c *columns) buffer(at *extent, params []byte, relocations []Relocation) {
 	}
 }
 
-// buffer returns the memory of a decoded one, with what its shape says of the relocations.
+// buffer returns the memory of a decoded buffer, with the facts about relocations that its shape holds.
 func (b *bodies) buffer(at *extent, s *shape) (params []byte, relocations []Relocation) {
 	if size := s.paramsSize; size > 0 {
 		params = b.params[4*at.words:][:size:size]

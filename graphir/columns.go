@@ -17,7 +17,7 @@ const perLaunch = 3
 
 // extent counts the column entries of one node, or of all nodes before one.
 type extent struct {
-	bytes                        int64 // of the decoded parameters, but for words and relocations
+	bytes                        int64 // of the decoded parameters, except words and relocations
 	launches, words, relocations int
 	values                       [valueColumns]int // nodes with values in each such column
 }
@@ -99,7 +99,7 @@ func (c *columns) accumulate(p *plan) {
 	c.perRun(p, c, plus[uint32], plus[uint64])
 }
 
-// plus goes forward, since a run longer than the distance to the nodes that it repeats adds to values what it has summed before.
+// plus goes forward: a run that is longer than the distance to the nodes that it repeats adds values that it has summed before.
 func plus[T uint32 | uint64](sum, before []T) {
 	before = before[:len(sum)]
 	for i := range sum {
@@ -107,7 +107,7 @@ func plus[T uint32 | uint64](sum, before []T) {
 	}
 }
 
-// predict sets blank columns to what accumulate adds to those of a graph.
+// predict sets blank columns to the values that accumulate adds to the columns of a graph.
 func (c *columns) predict(p *plan, g *columns) {
 	c.perRun(p, g, set[uint32], set[uint64])
 }

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Frees without an allocation between them leave the same memory in any order. Allocators that give back all that they have kept free it in the
-// order of addresses, those of streams among others (torch's emptyCache), and these do not repeat. So the order of such
-// frees is not compared.
+// Frees without an allocation between them leave the same memory in any order. Allocators that give back all that they have kept free it in the order
+// of addresses, among them addresses of streams (torch's emptyCache). Addresses do not repeat, so the order of such frees is not compared.
 
 // ordered is a step whose place among frees is given by the allocation that it frees.
 type ordered interface {

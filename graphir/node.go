@@ -26,11 +26,11 @@ type Node struct {
 
 // Params are the parameters of a node.
 type Params interface {
-	// extent counts what the node takes in each column.
+	// extent counts the node's entries in each column.
 	extent() extent
 	// pointers visits every pointer, those of attributes included.
 	pointers(visit func(Pointer))
-	// key appends what a shape shares to the key of its table; encode says the same for the file.
+	// key appends the parts of a node that a shape shares to the key of its table; encode writes the same to the file.
 	key(e *tables, to []byte) []byte
 	encode(e *tables, pb *graphpb.Shape)
 	// collect writes the node's values into the columns.
@@ -42,11 +42,11 @@ type Params interface {
 	writes(visit func(to Pointer, size uint64))
 }
 
-// nodeType is what this package knows of the nodes of one type, beside their parameters.
+// nodeType has the facts about the nodes of one type, beside their parameters.
 type nodeType struct {
 	name   string
 	has    func(p Params) bool // whether they are of the type; nil: it has none
-	size   extent              // what each node takes in the columns, but for words and relocations
+	size   extent              // the entries of each node in the columns, except words and relocations
 	buffer bool                // whether the parameters have words and relocations
 	// lay makes the parameters of a decoded node, in memory for a whole graph; values come later.
 	lay func(n *Node, in *bodies, at *extent, s *shape)

@@ -35,7 +35,7 @@ const (
 	mostMemOps   = 255 // that the driver takes
 )
 
-// memOpTypes has what can be restored. Barriers and flushes concern other devices.
+// memOpTypes has the operations that can be restored. Barriers and flushes concern other devices.
 var memOpTypes = map[uint32]struct {
 	name   string
 	size   uint64
@@ -100,8 +100,8 @@ func (op MemOp) String() string {
 	return fmt.Sprintf("%s %s %#x flags=%d", t.name, op.At, op.Value, op.Flags)
 }
 
-// Obstacle says why the operations cannot be restored, or is empty. A wait that nothing ends would hold up a check, and the engine
-// after it, for ever. So a wait has to follow a write of the same node to the same bytes, with a value that ends it.
+// Obstacle returns the reason why the operations cannot be restored, or "". A wait without an end would block a check, and the engine
+// after it. So a wait has to follow a write of the same node to the same bytes, with a value that ends it.
 func (m *MemOpsNode) Obstacle() string {
 	ops := m.Ops()
 	if len(ops) == 0 || len(ops) > mostMemOps {
@@ -125,7 +125,7 @@ func (m *MemOpsNode) Obstacle() string {
 	return ""
 }
 
-// Unknown says what nobody knows how to restore of the operation, or is empty.
+// Unknown describes the part of the operation that Medusa cannot restore, or returns "".
 func (op MemOp) Unknown() string {
 	t, known := memOpTypes[op.Operation]
 	switch {

@@ -131,7 +131,7 @@ func (s *Spec) Referenced() []bool {
 		visit(t.At)
 	}
 	for i, chain := range s.Contiguous() {
-		for _, k := range chain { // nobody knows how far a pointer's memory spans
+		for _, k := range chain { // a pointer does not tell how far its memory spans
 			used[k] = used[k] || used[i]
 		}
 	}

@@ -1,8 +1,8 @@
 package graphir
 
-// Engines pin host memory for copies. Their allocators use a block again once its copy has ended, so how often they ask the driver for
-// a block depends on time, and nothing else of a start does. Page-locked memory therefore counts in a sequence of allocations only if it has to: if
-// something refers to memory of its size.
+// Engines pin host memory for copies. Their allocators use a block again once its copy has ended, so how often they ask the driver for a
+// block depends on time. The rest of a start does not. Page-locked memory therefore counts in a sequence of allocations only if
+// referenced memory has its size.
 
 // Repeats returns a function that reports whether allocations of a kind and size have to come in the recorded order.
 func (s *Spec) Repeats() func(kind AllocKind, size uint64) bool {

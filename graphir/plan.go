@@ -125,7 +125,7 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	return p, nil
 }
 
-// start is where a node's values start in the columns.
+// start returns the place of a node's first values in the columns.
 func (p *plan) start(node int32) *extent {
 	if int(node) == len(p.nodes) {
 		return &p.size
@@ -133,7 +133,7 @@ func (p *plan) start(node int32) *extent {
 	return &p.nodes[node].at
 }
 
-// nodeBytes is what a decoded Node counts. It takes less, but row groups end where this number says.
+// nodeBytes is the size that counts for a decoded Node. A Node takes less, but row groups end at places that depend on this number.
 const nodeBytes = 40
 
 // decodedBytes is the memory that a decoded graph takes, with its columns.

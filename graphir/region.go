@@ -7,7 +7,7 @@ import (
 )
 
 // Region is the range of device addresses in which a recorded process had its memory (docs/exact-addresses.md). If it is zero,
-// the driver chose the addresses, and they mean nothing to another process.
+// the driver chose the addresses, and they have no meaning in another process.
 type Region struct{ Base, Size uint64 }
 
 // Contains reports whether all size bytes at addr lie in the region.

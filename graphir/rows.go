@@ -13,8 +13,8 @@ const (
 	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A Spec that is made keeps a set
 	// of graphs within this limit in memory.
 	maxGroup = 16 << 20
-	// fullGroup is where the encoder begins the next group: decoding in memory that was used before is cheaper than in new memory.
-	// An encoded set of graphs within this limit has no groups.
+	// fullGroup is the size at which the encoder begins the next group: decoding in memory that was used before is cheaper than in new
+	// memory. An encoded set of graphs within this limit has no groups.
 	fullGroup = 2 << 20
 	// maxGroupEncoded bounds the encoded bytes of a row group. A writer begins the next group at a quarter of it.
 	maxGroupEncoded = 4 << 20
@@ -134,8 +134,8 @@ func (c *Cursor) Graph(i int) (*Graph, error) {
 	return &c.graph, nil
 }
 
-// Outline returns what a graph's template fixes: node types, kernels, attributes, targets and edges. Of other values it has arbitrary
-// ones, and nothing is checked against the tables. It reads no row group. The result is valid until the next call.
+// Outline returns the facts that a graph's template fixes: node types, kernels, attributes, targets and edges. Other values are
+// arbitrary, and it makes no check against the tables. It reads no row group. The result is valid until the next call.
 func (c *Cursor) Outline(i int) (*Graph, error) {
 	r := c.spec.Rows
 	if r == nil {

@@ -33,7 +33,7 @@ func (s *Spec) reach(referred []bool, chains Contiguous) []uint64 {
 	return out
 }
 
-// values says where the values of a template's graphs are that have rules.
+// values has the places of those values of a template's graphs that have rules.
 type values struct {
 	plan  *plan
 	holes []uint32 // in the parameters of all nodes: each eight bytes for which a relocation stands

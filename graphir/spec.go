@@ -79,9 +79,9 @@ type Step struct {
 	Alloc uint32
 }
 
-// Vacancy is memory of an engine's suballocated allocation that no work of a restored start has to leave as a native start does. If
-// it is not Taken, no block owned it when the engine was ready: it may hold anything. If it is, it was free when the capture phase
-// began, and a block that this phase made owned it at ready: a restored start has no such block, and no graph refers to it.
+// Vacancy is memory of an engine's suballocated allocation that no work of a restored start has to leave as a native start does. If it is
+// not Taken, no block owned it when the engine was ready, and its contents are arbitrary. If it is Taken, it was free when the capture
+// phase began, and a block that this phase made owned it at ready. A restored start has no such block, and no graph refers to it.
 type Vacancy struct {
 	Alloc        uint32
 	Offset, Size uint64

@@ -13,22 +13,22 @@ import (
 	"medusa/internal/contract"
 )
 
-// A half-restored group of ranks must not exist: a rank that profiles and captures waits in collective operations for others
-// that skip both. So the ranks of one start agree, at each point from which there is no way back, that all go on; if
-// one does not, or does not come, all start natively.
+// Either all ranks of a start restore, or none does. Otherwise a rank that profiles and captures would wait in collective
+// operations for ranks that skip both. So the ranks of one start agree to go on, at each point from which there is no way back. If
+// one rank does not agree, or does not arrive, all ranks start natively.
 //
-// They meet in a directory. A rank leaves a file there when it is ready for a stage. Whoever first sees those of all ranks,
-// or gives up, links a decision to the stage's name: link is atomic and never replaces, so there is one decision, and
-// every rank follows that one, whatever it had in mind itself.
+// The ranks meet in a directory. A rank leaves a file there when it is ready for a stage. The first rank that sees the files of all
+// ranks, or that gives up waiting, links a decision to the stage's name. link is atomic and never replaces a file, so there is one
+// decision. Every rank follows it, even if the rank would have decided otherwise.
 
 // stage is a point at which ranks agree.
 type stage string
 
 const (
-	stageStart   stage = "start"   // the artifact fits; nothing is allocated yet
+	stageStart   stage = "start"   // the artifact fits; before any allocation
 	stageBuilt   stage = "built"   // all graphs are built; none was replayed yet
 	stageReplays stage = "replays" // the checks before ready have only the replays of graphs with collective calls left to do
-	stageChecked stage = "checked" // the checks before ready have found nothing
+	stageChecked stage = "checked" // the checks before ready have passed
 )
 
 var stages = []stage{stageStart, stageBuilt, stageReplays, stageChecked}
@@ -44,7 +44,7 @@ type agreement struct {
 // agreeWithin bounds how long ranks wait for each other: weights may come from slow disks.
 const agreeWithin = 10 * time.Minute
 
-// peerError says why a rank starts natively though nothing stands in its own way.
+// peerError is the reason for a native start that does not lie in this rank itself.
 type peerError struct {
 	code   Code
 	reason string
@@ -54,8 +54,8 @@ func (e *peerError) Error() string { return e.reason }
 
 var errNoMeeting = errors.New("agree with the other ranks: " + contract.EnvRendezvous + " is unset (start the engine with medusa restore)")
 
-// come tells the starter of the engine that this rank is one of several, and how many there are. Without the file a start that ends
-// early is not made again.
+// come tells the starter of the engine that this rank is one of several, and their number. Without this file, the starter does not
+// repeat a start that ends early.
 func (a *agreement) come() {
 	// mutant: ranks tell that they are several
 	if a.dir != "" && a.rank.several() {
@@ -63,7 +63,7 @@ func (a *agreement) come() {
 	}
 }
 
-// reach returns once all ranks have reached the stage with the same token, or with the reason why all start natively.
+// reach returns nil once all ranks have reached the stage with the same token, or else the reason why all start natively.
 func (a *agreement) reach(s stage, token string) error {
 	if err := a.announce(s, token); err != nil {
 		return fmt.Errorf("agree with the other ranks on %s: %w", s, err)
@@ -84,14 +84,15 @@ func (a *agreement) reach(s stage, token string) error {
 			reason := fmt.Sprintf("rank %d did not reach %s within %v", missing, s, a.wait)
 			a.decide(s, Engine, reason)
 			if decided, _ := a.decision(s); !decided {
-				// Nothing can be written: without this rank's file, nobody goes on.
+				// No decision can be written. Without this rank's file, no rank goes on.
 				return errors.Join(&peerError{Engine, reason}, os.Remove(a.mine(s, a.rank.index)))
 			}
 		}
 	}
 }
 
-// announce: a rank that was here before belongs to an earlier start, whose decision says nothing about this one.
+// announce leaves this rank's file for a stage. If the file exists, it belongs to an earlier start, whose
+// decision does not count for this one.
 func (a *agreement) announce(s stage, token string) error {
 	f, err := os.OpenFile(a.mine(s, a.rank.index)+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -104,7 +105,7 @@ func (a *agreement) announce(s stage, token string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	// Others must not read half a token.
+	// Other ranks must not read an incomplete token.
 	return os.Link(f.Name(), a.mine(s, a.rank.index))
 }
 
@@ -130,7 +131,7 @@ func (a *agreement) count(s stage, token string) (missing, differing int) {
 func (a *agreement) decide(s stage, code Code, reason string) {
 	f, err := os.CreateTemp(a.dir, "decision-*")
 	if err != nil {
-		return // if nobody can write, everybody runs out of time
+		return // if no rank can write, all ranks time out
 	}
 	_, err = f.WriteString(string(code) + "\n" + reason)
 	if errors.Join(err, f.Close()) == nil {

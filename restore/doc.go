@@ -19,7 +19,6 @@
 //	s.Ready(selfTest)                               // after the mark "ready"
 //	s.Close()
 //
-// All calls are made on one OS thread (runtime.LockOSThread) whose current context is the engine's.
-// A Session of a process without Medusa costs nothing: Run is None, Identify, Trigger and Ready only do what any
-// engine would do without it.
+// All calls are made on one OS thread (runtime.LockOSThread) whose current context is the engine's. In a process without Medusa, a
+// Session has no cost: Run is None, and Identify, Trigger and Ready only do the work that any engine would do without it.
 package restore

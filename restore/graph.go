@@ -34,8 +34,8 @@ func (g *Graph) Label() string { return g.label }
 // share one.
 func (g *Graph) Batch() int64 { return g.batch }
 
-// Built returns the CUgraphExec, for engines that launch by themselves and ask Usable before: a lazy graph has none until
-// then. It has another after a sleep.
+// Built returns the CUgraphExec, for engines that launch by themselves and ask Usable before: a lazy graph has none until then.
+// After a sleep it is another one.
 func (g *Graph) Built() cuda.GraphExec {
 	if r := g.session.restored; r != nil {
 		return r.Execs[g.index]
@@ -65,8 +65,8 @@ func (g *Graph) Usable() error {
 }
 
 // Launch enqueues the graph on a stream of the current context (cuGraphLaunch); a lazy graph is built at its first launch.
-// An *InvalidError says that the graph is of no use any more, and the engine is to do without. A sticky device error is an *Exit,
-// see Session.Failed.
+// An *InvalidError says that the graph is unusable from now on, and the engine has to do without it. A sticky device error
+// is an *Exit, see Session.Failed.
 func (g *Graph) Launch(stream cuda.Stream) error {
 	if err := g.Usable(); err != nil {
 		return err

@@ -11,10 +11,9 @@ import (
 	"medusa/restore/rebuild"
 )
 
-// Graphs restores every graph of the artifact and returns them in the order in which they were captured, uploaded and ready to
-// launch.
-// Any error is a *Fallback or an *Exit; nothing that was made stays behind, and after a *Fallback the engine is to warm up and capture natively.
-// Call it in the phase "capture", on the engine's thread.
+// Graphs restores every graph of the artifact and returns them in the order in which they were captured, uploaded and ready to launch. Any
+// error is a *Fallback or an *Exit. Graphs then gives back all that it made. After a *Fallback the engine has to warm up and capture
+// natively. Call it in the phase "capture", on the engine's thread.
 func (s *Session) Graphs() (graphs []*Graph, err error) {
 	s.opened()
 	defer s.caught(&err)
@@ -54,7 +53,7 @@ func (s *Session) rebuild(r *rebuild.Graphs) error {
 	for _, step := range []struct {
 		name string
 		make func() error
-		code Code // if nothing else is known of an error
+		code Code // for errors without a more exact code
 	}{
 		{"resolve", r.Resolve, KernelNotFound},
 		{"resolve", r.FindEvents, SequenceMismatch},

@@ -136,7 +136,7 @@ func withCheck(m *artifacts.Mismatch, path string) error {
 
 var errSizeUnidentified = errors.New("size KV cache: the engine has not identified itself")
 
-// agree returns once all ranks have come as far, or with the reason why none goes on.
+// agree returns nil once all ranks have come as far, or the reason why none goes on.
 func (s *Session) agree(at stage) error {
 	if !s.env.rank.several() {
 		return nil
@@ -154,7 +154,7 @@ func (s *Session) replays() []string {
 	return check.Replayed(a.Spec, s.env.check, &a.Verification)
 }
 
-// agreeOnReplays is for ranks whose graphs wait for each other in collective calls: none replays one unless all do.
+// agreeOnReplays is for ranks whose graphs wait for each other in collective calls: no rank replays one unless all ranks do.
 func (s *Session) agreeOnReplays() error {
 	if len(s.replays()) == 0 {
 		return nil

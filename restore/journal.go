@@ -47,7 +47,8 @@ func (j *journal) phase(name string) {
 	j.phases = append(j.phases, status.Phase{Name: name, Began: now.Sub(j.began).Seconds()})
 }
 
-// say writes a line for whoever reads the engine's output. Reasons may quote an artifact's texts: they are text.
+// say writes a line to the engine's output. Reasons may quote an artifact's texts, so control characters are
+// escaped.
 func (j *journal) say(format string, args ...any) {
 	w := j.warn
 	if w == nil {

@@ -44,7 +44,7 @@ func (c Code) exit() int {
 	return 1
 }
 
-// Fallback says why the engine has to start natively. Nothing of the restore is left behind.
+// Fallback says why the engine has to start natively. All effects of the restore are undone.
 type Fallback struct {
 	Code   Code
 	Reason error
@@ -56,8 +56,8 @@ func (f *Fallback) Error() string { return fmt.Sprintf("%s: %v", f.Code, f.Reaso
 func (f *Fallback) Unwrap() error { return f.Reason }
 
 // Exit says that the process is to end now, with an exit code: a verification is over (0 if it was made), MEDUSA_STRICT forbids a native
-// start, or only a new process can start natively (status.ExitSticky). What people need to know is written already. The engine gives nothing
-// back, makes no other driver call and leaves with the code.
+// start, or only a new process can start natively (status.ExitSticky). The messages for the user are written already. The engine gives no
+// memory back, makes no other driver call and leaves with the code.
 type Exit struct {
 	Code   int
 	reason string
@@ -84,7 +84,7 @@ func (s *Session) leave(code int, reason string) error {
 func (s *Session) Refuse(cause error) (err error) {
 	defer s.caught(&err)
 	if s.env.run == Restore {
-		s.source.reading = nil // of an artifact that nobody has asked for anything: the engine's reason counts
+		s.source.reading = nil // do not wait for the artifact: the engine's reason counts
 	}
 	switch {
 	case s.exit != nil:
@@ -169,7 +169,7 @@ func (s *Session) reportLost(cause error) {
 	s.report(status.Sticky, cause)
 }
 
-// overdue ends the process because of an overdue replay. The thread that makes the driver's calls is not to be had.
+// overdue ends the process because of an overdue replay. The thread that makes the driver's calls is blocked.
 func (s *Session) overdue(cause error) {
 	if s.env.verifying() {
 		s.journal.say("verify: %v", cause)
@@ -183,8 +183,8 @@ func (s *Session) overdue(cause error) {
 	s.end(status.ExitSticky)
 }
 
-// Guard runs f as one call of the engine's: a panic inside becomes the reason to start natively, or, in a start that restores
-// nothing, an error. Every call of the C ABI goes through it.
+// Guard runs f as one call of the engine's: a panic inside becomes the reason to start natively, or an error if the start does not restore.
+// Every call of the C ABI goes through it.
 func (s *Session) Guard(f func() error) (err error) {
 	defer s.caught(&err)
 	return f()
@@ -197,7 +197,7 @@ func (s *Session) caught(err *error) {
 	}
 }
 
-// panicked: before ready the engine starts natively; after it, it does without restored graphs.
+// panicked: before ready the engine starts natively; after ready it goes on without restored graphs.
 func (s *Session) panicked(p *panics.Error) error {
 	if s.env.run != Restore {
 		s.journal.say("%v", p)

@@ -40,7 +40,8 @@ func (r rank) file(path string) string {
 	return path + "." + strconv.Itoa(int(r.index))
 }
 
-// factors are part of the identity: a rank's graphs are of no use to another, nor in a group of another size.
+// factors are part of the identity: a rank's graphs are unusable for another rank, and in a group of another
+// size.
 func (r rank) factors() artifacts.Identity {
 	if !r.several() {
 		return nil

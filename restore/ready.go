@@ -79,7 +79,7 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 	return err
 }
 
-// checker looks at memory and executable graphs of this process, but at none that is gone.
+// checker makes a checker of memory and executable graphs of this process, without the memory that is gone.
 func (s *Session) checker(m *memory.Map, execs []cuda.GraphExec, native bool, gone func(object uint32) bool) (*check.Checker, error) {
 	p := check.Process{Memory: m, Execs: execs, Native: native, Gone: gone, Steps: s.steps, Varying: make(map[string]bool), Patience: replayPatience, Time: s.journal.start}
 	if s.end != nil {
@@ -118,7 +118,8 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	return digest.Write(s.env.CheckOut, d)
 }
 
-// earlier is the engine's memory before the phases that a restored start skips, or why it could not be hashed: phases cannot fail.
+// earlier is the engine's memory before the phases that a restored start skips, or the reason why it could not
+// be hashed: phases cannot fail.
 type earlier struct {
 	memory *check.Earlier
 	err    error
@@ -139,7 +140,7 @@ func (s *Session) remember() *earlier {
 	return e
 }
 
-// settle ends the work that a restored start skips.
+// settle is called at the end of the work that a restored start skips.
 func (e *earlier) settle() {
 	if e.memory != nil && e.err == nil {
 		// mutant: memory after skipped work and before triggers

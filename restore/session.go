@@ -44,7 +44,7 @@ type Hooks struct {
 	End func(code int)
 }
 
-// Steps are what an engine can do for a check of its graphs.
+// Steps are functions that an engine can provide for a check of its graphs.
 type Steps = check.Steps
 
 // KernelFound says how this process came by a kernel that its restored graphs launch.
@@ -76,9 +76,9 @@ type Session struct {
 	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
 }
 
-// FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
-// It makes no driver call. The artifact is read meanwhile, until something of it is asked for. One that cannot be read is a
-// fallback, not an error; an error means that the environment contradicts itself, or is an *Exit.
+// FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None. It makes no driver call.
+// It begins to read the artifact in the background; the first call that needs the artifact waits for it. If the artifact cannot be read,
+// that is a fallback, not an error. An error means that the environment contradicts itself, or is an *Exit.
 func FromEnv(h Hooks) (*Session, error) {
 	env, err := readEnvironment()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Session) Phase(name string) {
 	}
 }
 
-// Provide tells the session what the engine can do for a check of its graphs. Call it before Graphs and Ready.
+// Provide gives the session the engine's functions for a check of its graphs. Call it before Graphs and Ready.
 func (s *Session) Provide(steps Steps) { s.steps = steps }
 
 // Collectives makes a call of the engine's communicator on a capturing stream.
@@ -145,8 +145,8 @@ func (s *Session) ProvideCollectives(make Collectives) { s.collectives = make }
 // KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from the run profile in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
 // if the engine has to profile.
-// An artifact without a signature says anything that its author likes, and a start that falls back later keeps the cache that it has. So
-// the engine serves the right tokens from any size, or calls Refuse before it allocates and profiles.
+// The author of an unsigned artifact can choose any size, and a start that falls back later keeps the cache that it has. So the engine
+// serves the right tokens from any size, or calls Refuse before it allocates and profiles.
 func (s *Session) KVBytes() (bytes uint64, given bool) {
 	switch {
 	case s.env.run == Record || s.env.run == Check:
@@ -162,9 +162,9 @@ func (s *Session) KVBytes() (bytes uint64, given bool) {
 	return s.source.artifact.KV.KVBytes, true
 }
 
-// Elastic tells the session that the engine serves with any KV cache from a least number of bytes on, if the addresses of all of it are reserved.
-// Then a start is restored if there is room for the least. A block has block bytes. Call it before Identify. An engine that does not know them
-// by then says 0 there, which means those of the artifact, and calls it again once it does.
+// Elastic tells the session that the engine serves with any KV cache from a least number of bytes on, if the addresses of all of it are
+// reserved. Then a start is restored if there is room for the least. A block has block bytes. Call it before Identify. An engine that does
+// not know the sizes by then passes 0, which means those of the artifact, and calls it again once it knows them.
 func (s *Session) Elastic(least, block uint64) {
 	s.elastic, s.least = true, least
 	live.MarkElastic(least, block)
@@ -204,8 +204,7 @@ func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
 	return s.restored.Memory.Tensor(name)
 }
 
-// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and if
-// nothing was restored.
+// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and if no graph was restored.
 func (s *Session) Kernels() []KernelFound {
 	if s.restored == nil {
 		return nil

@@ -13,14 +13,14 @@ import (
 // rest is the state of restored graphs that the engine puts asleep.
 type rest struct {
 	asleep bool
-	before *check.Sample // what the graphs computed then; nil: they were of no use
+	before *check.Sample // results of the graphs at that time; nil: they were unusable
 	due    bool          // awake, and to be checked before the first launch
 	same   bool          // the weights have to be as they were
 }
 
-// Sleep gives back all device memory of the restored graphs, and the graphs themselves. Call it before the engine unmaps memory, with no graph
-// running. Then the engine may unmap what graphs refer to, and map as much at the same addresses again. Until Wake returns true no graph is
-// usable. Errors are *Exit; if anything else fails, no graph is usable any more, and Usable says why.
+// Sleep gives back all device memory of the restored graphs, and the graphs themselves. Call it before the engine unmaps memory, with no
+// graph running. Then the engine may unmap memory that graphs refer to, and map as much at the same addresses again. Until Wake returns
+// true no graph is usable. Errors are *Exit; if anything else fails, no graph is usable any more, and Usable says why.
 func (s *Session) Sleep() (err error) {
 	defer s.caught(&err)
 	r := s.restored
@@ -40,10 +40,10 @@ func (s *Session) Sleep() (err error) {
 	return s.onlyExit(errors.Join(err, r.Sleep()))
 }
 
-// Wake makes the graphs again from the artifact, without a capture or a forward, if all memory that they refer to is mapped and holds what it
-// held. Otherwise it returns false, and is to be called again when more is there. Tensors of the capture phase may lie elsewhere afterwards. Before the
-// first launch, the graphs are replayed on known data, and compared with what they computed before the sleep if the weights are the same. same says
-// that they have to be. Errors are as Sleep's.
+// Wake makes the graphs again from the artifact, without a capture or a forward, if all memory that they refer to is mapped. The memory has
+// to hold its earlier contents. If some is not mapped, Wake returns false; call it again when more is mapped. Tensors of the capture phase
+// may lie elsewhere afterwards. Before the first launch, the graphs are replayed on known data. If the weights are the same, the results
+// are compared with those from before the sleep. same says that the weights have to be the same. Errors are as Sleep's.
 func (s *Session) Wake(same bool) (awake bool, err error) {
 	defer s.caught(&err)
 	r := s.restored
@@ -75,7 +75,7 @@ func (s *Session) checkAwake(r *rebuild.Graphs) error {
 	return s.onlyExit(err)
 }
 
-// sample replays the wanted graphs, which are built if they are not.
+// sample replays the wanted graphs, and builds them first if necessary.
 func (s *Session) sample(r *rebuild.Graphs, wanted func(graph int) bool) (*check.Sample, error) {
 	labels := make(map[string]bool)
 	for i, g := range s.source.spec().Graphs {
@@ -98,7 +98,8 @@ func (s *Session) sample(r *rebuild.Graphs, wanted func(graph int) bool) (*check
 	return c.Sample(func(label string) bool { return labels[label] })
 }
 
-// gone returns which of the engine's memory of the start is there no more. Memory that was mapped again has another index, and the same place.
+// gone returns a function that says which of the engine's memory of the start no longer exists. Memory that was mapped again has
+// another index, and the same place.
 func (s *Session) gone(base []uint64) (func(object uint32) bool, error) {
 	allocs, err := live.Allocations()
 	sizes := make(map[uint64]uint64, len(allocs))
@@ -117,7 +118,7 @@ func (s *Session) gone(base []uint64) (func(object uint32) bool, error) {
 	}, err
 }
 
-// onlyExit passes errors on after which the process has to end.
+// onlyExit passes on errors after which the process has to end.
 func (s *Session) onlyExit(err error) error {
 	if cuda.Sticky(err) {
 		return s.Failed(err)

@@ -27,7 +27,7 @@ func (s *source) take(path string, a *artifacts.Artifact) {
 	s.token = fmt.Sprintf("%s of %s", path, a.Created.UTC())
 }
 
-// read is an artifact, or why there is none.
+// read is an artifact, or the reason why there is none.
 type read struct {
 	path     string
 	artifact *artifacts.Artifact
@@ -49,7 +49,8 @@ func (s *source) begin(path string, rank rank) {
 	}()
 }
 
-// open begins to read the artifact: while it is decoded, the engine makes its context. It returns why the start is native already.
+// open begins to read the artifact: while it is decoded, the engine makes its context. It returns the reason
+// if the start is native already.
 func (s *Session) open() *Fallback {
 	path := s.env.Artifact
 	if s.env.run == Check {

@@ -7,9 +7,9 @@ import (
 	"medusa/status"
 )
 
-// Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
-// hidden module is loaded (paper §5.2). Empty unless the session is Restoring, before Graphs, or the engine has captured in check-native:
-// an engine asks again once it has its graphs, and so leaves in check-native what it leaves in check-restored.
+// Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every hidden module is
+// loaded (paper §5.2). Empty unless the session is Restoring, before Graphs, or the engine has captured in check-native. An engine asks
+// again once it has its graphs, so that check-native leaves the same memory as check-restored.
 func (s *Session) Triggers() []int64 {
 	// mutant: triggers of a native start that checks
 	if (!s.Restoring() || s.restored != nil) && !s.capturedAll() {

@@ -22,8 +22,8 @@ type Choice struct {
 	Auto  bool
 }
 
-// resolve returns the path for MEDUSA_ARTIFACT if the policy lets the artifact pass, and a lock that keeps it from being evicted
-// meanwhile. Doubts about it are one line in log. The path of a refused artifact is not returned: nothing is.
+// resolve returns the path for MEDUSA_ARTIFACT if the policy lets the artifact pass, and a lock that prevents its eviction
+// meanwhile. A doubt about it is one line in log. resolve does not return the path of a refused artifact.
 func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, release func(), err error) {
 	release = func() {}
 	if !c.Auto && len(c.Match) == 0 && isPath(c.Ref) {
@@ -31,7 +31,7 @@ func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, relea
 			return "", release, err
 		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !policy.Required {
-			return path, release, nil // the engine's process says so
+			return path, release, nil // the engine's process reports that
 		}
 		warning, err := policy.JudgeFile(path)
 		if err != nil {
@@ -74,7 +74,7 @@ func isPath(ref string) bool {
 	return filepath.IsAbs(ref) || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") || strings.HasSuffix(ref, artifacts.Suffix)
 }
 
-// hint says how a file is named that was meant.
+// hint adds the way to name a file if a file of this name exists.
 func (c Choice) hint(err error) error {
 	if _, there := os.Stat(c.Ref); there == nil && c.Ref != "" {
 		return fmt.Errorf("%w (a file of this name is ./%s)", err, c.Ref)

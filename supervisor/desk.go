@@ -11,8 +11,8 @@ import (
 	"medusa/status"
 )
 
-// desk has the files in which the engine's processes leave news for others. The path of one that cannot be written to is empty: a start can do
-// without, but nobody can tell then how it went.
+// desk has the files in which the engine's processes leave news for other processes. The path of a file that cannot be written is empty: a
+// start works without it, but its result is not known then.
 type desk struct {
 	status  string // the status file
 	meeting string // workers of one engine agree there whether they restore; their number is not known here
@@ -23,7 +23,7 @@ type desk struct {
 // statusRoom is more than a status takes, in bytes.
 const statusRoom = 16 << 10
 
-// openDesk makes everything before the engine starts, since afterwards it is too late to say that it cannot be.
+// openDesk makes the files before the engine starts, because later it is too late to report that one cannot be made.
 func (o *Options) openDesk() (*desk, error) {
 	d := &desk{}
 	var statusErr error
@@ -87,7 +87,7 @@ func freshStatus(path string) (string, error) {
 	return path, nil
 }
 
-// hasRoom says why a status could not be written in a folder.
+// hasRoom returns the reason why a status could not be written in a folder.
 func hasRoom(dir string) error {
 	f, err := os.CreateTemp(dir, ".medusa-room-*")
 	if err != nil {

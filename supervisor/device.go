@@ -10,8 +10,8 @@ import (
 	"medusa/internal/cuda/probe/ask"
 )
 
-// fitsHere returns a function that compares an identity with the devices of this machine, as far as the identity says anything of them.
-// The probe is asked once. The engine's process compares everything; this comes before anything is unpacked.
+// fitsHere returns a function that compares the facts of an identity about devices with the devices of this machine. It runs the probe
+// once. The engine's process compares the whole identity. This check comes before any directory is unpacked.
 func fitsHere(ctx context.Context, relaxed artifacts.Relaxed) func(artifacts.Identity) error {
 	devices := sync.OnceValues(func() ([]artifacts.Identity, error) {
 		found, err := ask.Devices(ctx)

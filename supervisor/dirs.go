@@ -17,8 +17,9 @@ import (
 	"medusa/internal/scratch"
 )
 
-// placement puts an artifact's directories at places known to the engine: at a place that the user names, or in the cache of
-// artifacts. A path that the artifact names is never written to, but for the link to a cache that a recording run had there.
+// placement puts an artifact's directories at places known to the engine: at a place that the user names, or
+// in the cache of artifacts. It never writes to a path that the artifact names, except for the link to a cache
+// that a recording run had there.
 type placement struct {
 	file   *artifacts.File
 	places map[string]string // the user's, by name
@@ -28,8 +29,8 @@ type placement struct {
 	held   []io.Closer // a running engine needs these
 }
 
-// placeDirs places all directories and reports the places, and which stay packed. An artifact that cannot be read is for the
-// engine's process to report.
+// placeDirs places all directories. It reports the places, and the directories that stay packed. If an artifact cannot be
+// read, the engine's process reports that.
 func placeDirs(path string, places map[string]string, fits func(artifacts.Identity) error, w io.Writer) (env []string, release func(), err error) {
 	p := placement{places: places, log: w}
 	release = func() {
@@ -144,7 +145,7 @@ func (p *placement) inCache(l *artifacts.Directory) (string, error) {
 		}
 	}
 	pin, err := cache.Unpack(digest, room, func(string) error {
-		// Files that are there stay, so whoever can put one there decides which code the engine runs.
+		// Existing files stay, so a user who can put one there decides which code the engine runs.
 		for _, path := range []string{folder, place} {
 			if err := private.Check(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -161,7 +162,7 @@ func (p *placement) inCache(l *artifacts.Directory) (string, error) {
 }
 
 // link makes a path of recorded caches lead to a folder, as long as the result is open. The directory that holds the link
-// lies in a place to which anybody may write.
+// lies in a folder to which every user may write.
 func link(path, to string) (*scratch.Folder, error) {
 	held, err := scratch.Share(filepath.Dir(path), bundled.CachesPrefix, func(dir string) error {
 		info, err := os.Lstat(dir)

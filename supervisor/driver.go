@@ -11,11 +11,11 @@ import (
 )
 
 // checkedDrivers returns the differences that full checks on this machine have allowed for an artifact (medusa verify): one
-// driver each. The engine's process compares its own driver with them. Without a cache there is none; any other obstacle to a
-// record is one line.
+// driver each. The engine's process compares its own driver with them. Without a cache there is none. If a record cannot be
+// read for another reason, that is one line on standard error.
 func (o *Options) checkedDrivers(artifact string) artifacts.Relaxed {
 	if o.Artifact.Auto || artifact == "" {
-		return nil // which artifact it will be is the engine's choice
+		return nil // the engine chooses the artifact
 	}
 	cache, err := store.FromEnv()
 	if err != nil {
@@ -30,7 +30,7 @@ func (o *Options) checkedDrivers(artifact string) artifacts.Relaxed {
 	}
 	m, err := artifacts.ReadManifest(artifact)
 	if err != nil {
-		return nil // the engine's process says why
+		return nil // the engine's process reports the reason
 	}
 	var out artifacts.Relaxed
 	gpu, _ := m.Identity.Get(artifacts.KeyGPUName)

@@ -35,7 +35,7 @@ func warn(log io.Writer, warning string) {
 }
 
 // allowed returns a folder with the artifacts among which the engine's process may choose. If the policy refuses some, that
-// is a folder of links to the others: a process that knows nothing of policies finds no more.
+// is a folder of links to the others. The engine's process reads no policy, and finds only these.
 func allowed(cache *store.Store, policy *trust.Policy, log io.Writer) (dir string, release func(), err error) {
 	release = func() {}
 	all, err := cache.List()
@@ -88,7 +88,8 @@ func allowed(cache *store.Store, policy *trust.Policy, log io.Writer) (dir strin
 	return dir, release, nil
 }
 
-// examine reads an artifact, if a record does not spare that, and judges it. Unread bytes are no policy's to judge.
+// examine judges an artifact. If the policy requires signatures, it first checks the digest, because a policy must not
+// judge unread bytes. A record can make the reading unnecessary.
 func examine(cache *store.Store, policy *trust.Policy, digest string) (warning string, err error) {
 	if policy.Required {
 		if err := cache.Check(digest); err != nil {

@@ -23,8 +23,9 @@ import (
 	"medusa/status"
 )
 
-// switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
-// being there; without it that is the file "off" in the cache. If it is uncertain, the start is native.
+// switchedOff returns the reason why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a
+// file. If the file exists, Medusa is off. The default is the file "off" in the cache. If the file cannot be
+// looked up, the start is native.
 func switchedOff() error {
 	file := os.Getenv(contract.EnvOff)
 	switch {
@@ -60,8 +61,8 @@ func reasonOf(err error) string {
 	return status.Missing
 }
 
-// native starts the engine without the interposer and without an artifact, and waits for it. The status is there before the
-// engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
+// native starts the engine without the interposer and without an artifact, and waits for it. It writes the status before
+// the engine starts. The plug-in only reports it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
 	printable.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
 	told := contract.Start{Native: reason + ": " + printable.Line(cause.Error()), Status: d.status} // a variable cannot hold a NUL

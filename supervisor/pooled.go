@@ -13,7 +13,7 @@ import (
 	"medusa/pool"
 )
 
-// begin runs the engine in a process of the pool, or else starts one, and says why.
+// begin runs the engine in a process of the pool. If there is none, it starts one, and says why.
 func (o *Options) begin(ctx context.Context, cmd *exec.Cmd) (int, error) {
 	if o.Pool == "" {
 		return o.wait(cmd)
@@ -35,11 +35,11 @@ func (o *Options) begin(ctx context.Context, cmd *exec.Cmd) (int, error) {
 	return o.wait(cmd)
 }
 
-// ownPool serves a pool for this start alone if Pool names a file. Its processes begin before the artifact is looked at. The function that it
-// returns ends those that nobody asked for. If there can be no such pool, the start is cold.
+// ownPool serves a pool for this start alone if Pool names a file. Its processes begin before the artifact is looked at. The function that
+// it returns ends the unused ones. If there can be no such pool, the start is cold.
 func (o *Options) ownPool(d *desk) (end func()) {
 	info, err := os.Stat(o.Pool)
-	if err != nil || !info.Mode().IsRegular() { // a socket, or what the question will say of it
+	if err != nil || !info.Mode().IsRegular() { // a socket, or a path whose error the request to the pool reports
 		return func() {}
 	}
 	file := o.Pool
@@ -54,7 +54,7 @@ func (o *Options) ownPool(d *desk) (end func()) {
 		return func() {}
 	}
 	o.ownsPool = true
-	// Not the start's context: the engine outlives its end for a while.
+	// Not the start's context: the engine may go on for a while after that has ended.
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(ctx, l) }()

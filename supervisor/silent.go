@@ -13,9 +13,10 @@ import (
 	"medusa/status"
 )
 
-// watched runs the engine and notices if it knows nothing of Medusa, or has its plug-in switched off: no process of it
-// opens a session, and nobody else would tell that it restored nothing. A server tells it long before its end: its
-// process begins a capture unmarked, of which the interposer writes to a pipe. Others tell it by ending.
+// watched runs the engine and notices if the engine does not use Medusa, or has its plug-in switched off. Then no
+// process of it opens a session, and no other part would report that it restored no graph. A server shows this long
+// before its end: its process begins a capture without a mark, and the interposer writes that to a pipe. Other
+// engines show it when they end.
 func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -46,7 +47,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 	if silent != nil {
 		return 0, silent
 	}
-	// A failure of its own has its own reason.
+	// An engine that failed has its own reason.
 	if err == nil && (code == 0 || ctx.Err() != nil) {
 		// mutant: engine that knows nothing of Medusa
 		err = o.expectStatus(d.status, "ended")
@@ -54,8 +55,8 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 	return code, err
 }
 
-// expectStatus leaves the status of an engine that leaves none. With Strict it is an error. An engine that could not write
-// one, on a disk that is full meanwhile, is not taken for such.
+// expectStatus writes the status of an engine that wrote none. With Strict it is an error. If the engine could not write
+// its status because the disk was full, expectStatus only says so.
 func (o *Options) expectStatus(path, does string) error {
 	if path == "" {
 		return nil

@@ -1,12 +1,12 @@
 // Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa if
 // restored graphs cost it its device.
 //
-// In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust), and
-// an engine command. Out: the engine's exit code, and before it the artifact's directories below the cache or where the user
-// says, if the artifact is for a device of this machine. The engine's own process decides whether it
-// restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
-// and only then is anything done here: the artifact is set aside and the engine is started natively. An engine of several ranks that ends
-// before all of them are ready is started natively, too: a rank that dies or is silent takes the others with it.
+// In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust), and an
+// engine command. Out: the engine's exit code, and before it the artifact's directories below the cache or at the user's places, if the
+// artifact is for a device of this machine. The engine's own process decides whether it restores (package restore). A sticky device
+// error after a restored launch ends that process with status.ExitSticky. Then the package sets the artifact aside and starts the
+// engine natively. An engine of several ranks that ends before all of them are ready is started natively, too: a rank that dies or is
+// silent takes the others with it.
 //
 // The package imports no driver binding, so that the tool that uses it runs anywhere.
 package supervisor
@@ -55,7 +55,7 @@ type Options struct {
 }
 
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
-// exit code is passed on as ever.
+// exit code is passed on as always.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if len(o.Argv) > 0 {
 		if _, err := exec.LookPath(o.Argv[0]); err != nil {
@@ -153,7 +153,7 @@ func lostDevice(code int, path string) bool {
 	})
 }
 
-// statusFiles lists what the ranks of an engine write.
+// statusFiles lists the status files of an engine's ranks.
 func statusFiles(path string) []string {
 	files := []string{path}
 	for rank := 1; ; rank++ {
@@ -176,7 +176,7 @@ func (o *Options) region(artifact string) interpose.Region {
 	}
 	m, err := artifacts.ReadManifest(artifact)
 	if err != nil {
-		return interpose.Region{} // the engine's process says why
+		return interpose.Region{} // the engine's process reports the reason
 	}
 	return interpose.Region(m.Region)
 }

@@ -23,7 +23,7 @@ type Placed struct {
 	Different  uint64 // files that existed with other content, and stayed
 }
 
-// PlaceAt unpacks one layer.
+// PlaceAt unpacks one bundled directory.
 func PlaceAt(f *artifacts.File, l *artifacts.Directory, dest string) (Placed, error) {
 	placed, err := placeOne(f, l, dest)
 	if err != nil {

@@ -9,9 +9,9 @@
 //	unpacked/HEX/         an unpacked directory (a cache of a JIT compiler); HEX is the SHA-256 of the packed directory
 //	lock                  locked during eviction
 //
-// In: bytes with their digest. Out: paths of complete, checked artifacts that stay while they are pinned. What can fail: bytes
-// that do not match their digest (ErrDigest), unknown names (ErrNotFound), artifacts that exceed the limit (errTooLarge), folders
-// and files that other users own or can write to (*private.Error), and the disk.
+// In: bytes with their digest. Out: paths of complete, checked artifacts that stay while they are pinned. Fails: for bytes that
+// do not match their digest (ErrDigest), unknown names (ErrNotFound), artifacts that exceed the limit (errTooLarge), and folders
+// and files that other users own or can write to (*private.Error); and with the disk's errors.
 //
 // The store does not trust a file's name. Pin either reads the bytes and checks their digest, or finds a record of an earlier
 // check that no other user could have written or made wrong.

@@ -28,8 +28,8 @@ type Driver struct {
 
 func (s *Store) driver(digits string) string { return filepath.Join(s.dir, driverDir, digits) }
 
-// Drivers returns the drivers that were checked with the bytes of an artifact's file, in the cache or elsewhere. A record that
-// others could have made counts for nothing. The file is read only if there is a record at all.
+// Drivers returns the drivers that were checked with the bytes of an artifact's file, in the cache or elsewhere. It ignores a
+// record that others could have made. The file is read only if there is a record at all.
 func (s *Store) Drivers(path string) ([]Driver, error) {
 	if names, err := os.ReadDir(filepath.Join(s.dir, driverDir)); len(names) == 0 {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -43,7 +43,7 @@ func Open(dir string, limit int64) (*Store, error) {
 			}
 		}
 	}
-	// Anybody who can write here chooses the graphs that are restored.
+	// A user who can write here chooses the graphs that are restored.
 	for _, sub := range append(subs, "") {
 		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
 			return nil, fmt.Errorf("open cache: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)

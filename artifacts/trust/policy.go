@@ -15,7 +15,7 @@ import (
 	"medusa/internal/private"
 )
 
-// Policy says which artifacts may be used. The zero value lets all pass, with a warning about those that somebody else made.
+// Policy says which artifacts may be used. The zero value lets all pass, with a warning about those that another user made.
 type Policy struct {
 	Required bool // refuse artifacts without an accepted signature
 	Keys     []Key

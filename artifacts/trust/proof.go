@@ -19,8 +19,8 @@ import (
 // Suffix is the suffix of the file with an artifact file's proofs: FILE + Suffix.
 const Suffix = ".proof"
 
-// Proof has the origin of an artifact and its signatures. The origin is a registry, or a file that others could change, which proves
-// nothing.
+// Proof has the origin of an artifact and its signatures. The origin is a registry, or a file that others could
+// change. Such a file is no proof.
 type Proof struct {
 	Exposed    string      `json:"exposed,omitempty"` // why others could change the file that the artifact was copied from
 	Reference  string      `json:"reference"`         // the reference by which it was pulled

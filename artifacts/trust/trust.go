@@ -44,7 +44,7 @@ func Verify(key ed25519.PublicKey, digest string, version uint64, signature []by
 	return nil
 }
 
-// KeyID is the beginning of the SHA-256 of a key's 32 bytes. It helps to find a signature; it proves nothing.
+// KeyID is the beginning of the SHA-256 of a key's 32 bytes. It helps to find a signature, but is no proof.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])

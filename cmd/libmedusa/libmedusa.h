@@ -47,7 +47,7 @@ typedef int (*medusa_run)(void *arg);
  * above capacity is an error. */
 typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 
-/* A step of the engine's, for the graph with a label; 0 where it succeeded. */
+/* A step of the engine's, for the graph with a label; 0 if it succeeded. */
 typedef int (*medusa_step)(void *arg, const char *label);
 
 int medusa_session_open(void);
@@ -61,8 +61,8 @@ int medusa_session_phase(const char *phase);
  * memory. It marks the identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
 /* The engine serves with any KV cache from least bytes on, if the addresses of all of it are reserved. A block has block bytes, over all
- * layers. Call it before medusa_session_identify: a start is then restored if there is room for the least. An engine that does not know them by
- * then says 0, which means those of the artifact, and calls it again once it does. */
+ * layers. Call it before medusa_session_identify: a start is then restored if there is room for the least. An engine that does not know the sizes
+ * by then passes 0, which means those of the artifact, and calls it again once it knows them. */
 int medusa_session_elastic(uint64_t least, uint64_t block);
 /* Returns 1 and the size of the KV cache in bytes, or 0 if the engine has to profile. */
 int medusa_session_kv_bytes(uint64_t *bytes);
@@ -89,9 +89,9 @@ int medusa_session_note(const char *name, void *out, size_t capacity);
  * start), triggered (by a triggering layer), object (a copy from the shared object that holds it) or artifact (a copy from the
  * artifact). Returns the length of all lines. */
 int medusa_session_kernels(char *out, size_t capacity);
-/* Offers steps of the engine to a check of its graphs. Call it before medusa_session_graphs; either may be NULL. before_replay puts
- * what the engine writes before each replay of a graph into the state of its capture, and runs no forward. eager runs the step of
- * the graph without a graph. */
+/* Offers steps of the engine to a check of its graphs. Call it before medusa_session_graphs; either may be NULL. before_replay
+ * restores the data that the engine writes before each replay of a graph to its state at the capture, and runs no forward. eager runs
+ * the step of the graph without a graph. */
 int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg);
 struct medusa_collective; /* medusa.h */
 /* Makes a call of the engine's communicator on a stream (a CUstream) that captures; 0 if it succeeded. */
@@ -99,7 +99,7 @@ typedef int (*medusa_collective_call)(void *arg, const struct medusa_collective 
 /* Says how the engine makes the calls of its communicator that graphs hold. Call it before medusa_session_graphs, in which all ranks make the
  * same calls in the same order. */
 int medusa_session_collectives(medusa_collective_call make, void *arg);
-/* The engine does not support what this start is for, or cannot use the graphs of medusa_session_graphs. A recording run ends.
+/* The engine does not support the purpose of this start, or cannot use the graphs of medusa_session_graphs. A recording run ends.
  * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);
 /* Call it before each launch; `graph` is the index in the list of medusa_session_graphs. Returns 1 and the CUgraphExec of the
@@ -109,9 +109,10 @@ int medusa_session_usable(size_t graph, uint64_t *exec);
 /* Gives back all device memory of the restored graphs, with no graph running. Then the engine may unmap memory that graphs refer to
  * (cuMemUnmap), and map as much at the same addresses again. No graph is usable until medusa_session_wake returns 1. */
 int medusa_session_sleep(void);
-/* Makes the graphs again, once the engine's memory is mapped and holds what it held. Returns 0 if some of it is not mapped yet: call it again
- * then. Tensors of the capture phase may lie elsewhere afterwards, and graphs have other handles. The next medusa_session_usable replays all graphs
- * on known data first. So call that between steps, once the weights are there. same: they have to be as they were. */
+/* Makes the graphs again, once the engine's memory is mapped and holds its earlier contents. Returns 0 if some of it is not mapped yet:
+ * call it again then. Tensors of the capture phase may lie elsewhere afterwards, and graphs have other handles. The next
+ * medusa_session_usable replays all graphs on known data first. So call that between steps, once the weights are there. same: they have
+ * to be as they were. */
 int medusa_session_wake(int same);
 /* Call it if the engine makes restored graphs unusable: weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);

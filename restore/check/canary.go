@@ -36,7 +36,7 @@ func ReadLevel(text string) (Level, error) {
 	return 0, fmt.Errorf("read "+contract.EnvCheck+": %q is none of full, canary, none", text)
 }
 
-// Error names the check of a restored process whose result was not the one that verification had recorded.
+// Error names the check of a restored process whose result differs from the result that verification recorded.
 type Error struct {
 	graph     string // empty: memory that no replay changed when the artifact was verified
 	got, want string // SHA-256
@@ -55,9 +55,9 @@ type Hashing struct {
 	Why   error  // it was not the device
 }
 
-// BeforeReady makes the checks that the level asks for, against the results of verification. Whatever they write is put back, but for a large KV
-// cache, which holds zeros where no check looks: no request has written to it. agree is called once
-// nothing but the replays is left to do. If it fails, nothing is replayed.
+// BeforeReady makes the checks that the level asks for, against the results of verification. It puts back the memory that it writes, except
+// the parts of a large KV cache that no check reads. These hold zeros afterwards, because no request has written to them yet. agree is
+// called when only the replays are left to do. If it fails, no graph is replayed.
 func (c *Checker) BeforeReady(level Level, want *artifacts.Verification, agree func() error) (err error) {
 	if level == None {
 		return nil
@@ -91,7 +91,7 @@ func Replayed(spec *graphir.Spec, level Level, verified *artifacts.Verification)
 	return labels
 }
 
-// onKnownData runs f, which fills memory and replays graphs. Whatever it writes is put back, but for what zero clears.
+// onKnownData runs f, which fills memory and replays graphs. It puts back the memory that f writes, except the memory that zero clears.
 func (c *Checker) onKnownData(f func() error) error {
 	done := c.Time("canary data")
 	kept, err := c.keep()
@@ -126,12 +126,12 @@ func (c *Checker) chooseHash() error {
 	return nil
 }
 
-// checkUnchanged hashes the memory that neither the engine nor a graph is to change between the restore and serving: memory that
-// nobody named, which skipped or extra work changes, and restored contents.
+// checkUnchanged hashes the memory that neither the engine nor a graph may change between the restore and serving: unnamed memory, which
+// skipped or extra work would change, and restored contents.
 func (c *Checker) checkUnchanged(want *artifacts.Verification) error {
 	v := digest.Unchanged{Chunks: want.UnchangedChunks, Sum: want.Unchanged}
 	if v.Sum == "" {
-		return nil // an artifact that does not say
+		return nil // the artifact has no such hash
 	}
 	defer c.Time("hash memory")()
 	ranges, err := c.hashAll(digest.StaysUnchanged...)
@@ -159,7 +159,7 @@ func (c *Checker) replayAll(verified *artifacts.Verification) (first error) {
 	for i := range c.spec.Graphs {
 		label := c.spec.Graphs[i].Label
 		if want[label] == "" {
-			continue // not deterministic natively, or an artifact that does not say
+			continue // not deterministic natively, or the artifact has no hash
 		}
 		// mutant: replays after a difference
 		if first != nil && !c.spec.HasCollectives(i) {
@@ -195,8 +195,8 @@ func (c *Checker) replayOnce(graph int) (string, error) {
 	return digest.SumRanges(ranges), err
 }
 
-// keep reads everything that filling and replaying may write: all but the weights, and of a large KV cache the chunks that are
-// looked at, to which the fills of block tables point.
+// keep reads all memory that filling and replaying may write: all except the weights. Of a large KV cache it reads only the chunks that
+// checks read, to which the fills of block tables point.
 func (c *Checker) keep() ([]memory.Kept, error) {
 	var kept []memory.Kept
 	for _, s := range c.spans {

@@ -1,8 +1,8 @@
-// Package check replays graphs on prepared memory and hashes what they leave.
+// Package check replays graphs on prepared memory and hashes the memory afterwards.
 //
 // In: the memory and the executable graphs of a process, restored or captured by the engine itself. Out: a digest.Digest, which
-// verification compares with that of another process; or, before a restored engine is ready, an *Error for a result that is not the one that
-// verification recorded. Everything but weights is filled with data that depends on seeds alone.
+// verification compares with that of another process; or, before a restored engine is ready, an *Error if a result differs from the one
+// that verification recorded. All memory except weights is filled with data that depends on seeds alone.
 package check
 
 import (
@@ -17,8 +17,8 @@ import (
 	"medusa/restore/memory"
 )
 
-// weightsHashedAlways bounds the weights that are hashed after every replay. Bigger ones are hashed at ready and at the
-// end, which still tells that a graph wrote to them, though not which.
+// weightsHashedAlways bounds the weights that are hashed after every replay. Larger weights are hashed at ready and at the end only. That
+// shows that a graph wrote to them, but not which one.
 const weightsHashedAlways = 64 << 20
 
 // Process is the engine's process as a check sees it.
@@ -26,12 +26,12 @@ type Process struct {
 	Memory   *memory.Map
 	Execs    []cuda.GraphExec // by graph
 	Native   bool             // the engine captured these graphs itself
-	Earlier  *Earlier         // memory that a native process had before; nil: nobody has looked
+	Earlier  *Earlier         // memory that a native process had before; nil: it was not hashed
 	Steps    Steps
 	Varying  map[string]bool                 // graphs whose results vary natively, by label
 	Gone     func(object uint32) bool        // memory that the engine has given back since; nil: there is none
 	Patience time.Duration                   // for one replay
-	Overdue  func(error)                     // ends the process because of a replay that does not; called by another goroutine
+	Overdue  func(error)                     // ends the process because a replay does not end; called by another goroutine
 	Time     func(step string) (stop func()) // measures Medusa's own steps
 }
 
@@ -55,7 +55,7 @@ type Checker struct {
 	stored  cuda.DevicePtr // fills; 0: they are on the host
 	filling int            // the last one
 
-	keepsCache bool // its contents mean something where no check looks
+	keepsCache bool // the chunks of the cache that no check reads hold data, and are not cleared
 }
 
 // New prepares to check a process.
@@ -131,7 +131,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	if !c.Native {
 		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs)
 	}
-	// What a graph wrote beyond what it refers to is not filled again, and stays.
+	// fill does not fill memory again that a graph wrote outside of its reach, so the hashes below show such writes.
 	if err := c.fill(0); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (c *Checker) lookCloser(d *digest.Digest) error {
 	return err
 }
 
-// hashAll hashes the spans of some classes, and notes which chunks are not as the last fill left them.
+// hashAll hashes the spans of some classes, and notes the chunks that differ from the last fill.
 func (c *Checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) })
 }
@@ -196,7 +196,7 @@ func (c *Checker) hashSome(wanted func(*span) bool) ([]digest.Range, error) {
 	return ranges, nil
 }
 
-// takeSnapshot keeps the contents of Other memory, so that every replay starts from them, whatever ran before.
+// takeSnapshot keeps the contents of Other memory, so that every replay starts from the same contents.
 func (c *Checker) takeSnapshot() (err error) {
 	c.saved, err = c.read(digest.Other)
 	return err

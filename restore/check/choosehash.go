@@ -33,7 +33,7 @@ func (c *Checker) chooseFaster() error {
 	})
 }
 
-// trials of each side: on a machine that is busy, one may take any time.
+// trials is the number of measurements of each side: on a busy machine, a single one may take any time.
 const trials = 3
 
 func (h *hasher) measure(at cuda.DevicePtr) (device, host time.Duration, err error) {

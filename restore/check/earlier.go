@@ -9,19 +9,19 @@ import (
 	"medusa/restore/memory"
 )
 
-// Earlier is memory of the engine's in a native process, when the phases began that a restored start skips: weights, and memory that
-// has no name. A restored start keeps such memory as it was then, whatever a verifying run does after that.
+// Earlier holds hashes of the engine's memory in a native process from before the phases that a restored start skips. The memory is weights
+// and unnamed memory. A restored start keeps such memory as it was then. Later changes in a verifying run do not matter to it.
 type Earlier struct {
 	hasher *hasher
 	spans  []span
 	ranges []digest.Range
-	later  []digest.Range // once that work is done
+	later  []digest.Range // after the skipped work
 }
 
-// Remember hashes that memory, as far as it has a place by now.
+// Remember hashes such memory if it has an address by now.
 func Remember(m *memory.Map) (*Earlier, error) {
 	e := &Earlier{hasher: newHasher(m)}
-	e.hasher.objects = nil // both times in one process: bytes count as they are
+	e.hasher.objects = nil // both hashes are of one process: addresses need no translation
 	m.PlaceMarked()
 	blocks, err := m.Blocks()
 	if err != nil {
@@ -42,8 +42,8 @@ func Remember(m *memory.Map) (*Earlier, error) {
 	return e, err
 }
 
-// Settle hashes that memory once the work is done that a restored start skips. Later calls do nothing: what triggering layers do, a restored
-// start does as well.
+// Settle hashes the memory again after the work that a restored start skips. Later calls have no effect: a restored start
+// runs the triggering layers, too.
 func (e *Earlier) Settle() (err error) {
 	if e.later != nil {
 		return nil
@@ -58,7 +58,7 @@ func (e *Earlier) hash() ([]digest.Range, error) {
 	return e.hasher.hash(e.spans, make([]*known, len(e.spans)))
 }
 
-// changed returns the memory that is not as it was, before and after.
+// changed returns the memory that has changed, with the hashes before and after.
 func (e *Earlier) changed() ([]digest.Range, error) {
 	if err := e.Settle(); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (e *Earlier) changed() ([]digest.Range, error) {
 	return changed, nil
 }
 
-// owned returns the parts of the span that blocks own, if a framework's allocator divides the memory: nobody counts on the rest.
+// owned returns the parts of the span that blocks own, if a framework's allocator divides the memory. No code relies on the rest.
 func (s span) owned(blocks []graphir.Block) []span {
 	var parts []span
 	suballocated := false

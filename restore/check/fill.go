@@ -50,8 +50,8 @@ const (
 // mutant: period of a pattern
 const patternBytes = 4<<20 + 4112
 
-// garbage fills buf with random bytes that are finite numbers as any floating-point type: one NaN among what a kernel adds up, and
-// all of its results would be equal, whatever was wrong.
+// garbage fills buf with random bytes that are finite numbers in every floating-point type. One NaN among the numbers that a kernel adds up
+// would make all of its results equal, and hide every error.
 func garbage(buf []byte, r random) {
 	for len(buf) >= 8 {
 		binary.LittleEndian.PutUint64(buf, finite(r.next()))
@@ -62,8 +62,8 @@ func garbage(buf []byte, r random) {
 	}
 }
 
-// finite clears a bit of each byte that could hold the upper bits of an exponent that is all ones: five in half precision and in
-// one of eight bits, more in any other.
+// finite clears a bit of each byte that could hold the upper bits of an exponent of all ones. Such an exponent has five bits in half
+// precision and in one type of eight bits, and more in any other type.
 func finite(word uint64) uint64 {
 	const ones = 0x7c7c7c7c7c7c7c7c
 	// mutant: garbage is finite
@@ -71,7 +71,7 @@ func finite(word uint64) uint64 {
 	return word &^ (full >> 1)
 }
 
-// poisonAgain returns other garbage for the second replay, none of whose bytes is as in the first.
+// poisonAgain returns other garbage for the second replay. Every byte differs from the first replay's.
 func poisonAgain(data []byte) []byte {
 	out := make([]byte, len(data))
 	for i, b := range data {
@@ -80,9 +80,9 @@ func poisonAgain(data []byte) []byte {
 	return out
 }
 
-// tensorData returns the fill of a tensor: all of it, or one period of a pattern that repeats.
-// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), or the lowest of these, shuffled nearby,
-// each once, if Distinct. An output's contents before a replay mean nothing, so it gets any bytes.
+// tensorData returns the fill of a tensor: all of it, or one period of a pattern that repeats. Floats are uniform in [-1, 1) and exact in
+// their type; integers are in [Lo, Hi), or the lowest of these, shuffled nearby, each once, if Distinct. An output's contents before a
+// replay have no meaning, so it gets arbitrary bytes.
 func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	data := make([]byte, min(t.Size, patternBytes))
 	switch {
@@ -101,8 +101,8 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	return data, nil
 }
 
-// handedData returns one period of the fill of an allocation in which graphs expect an earlier graph's results.
-// Most other bytes are no numbers, and results computed from these would look alike, whatever was wrong.
+// handedData returns one period of the fill of an allocation in which graphs expect an earlier graph's results. Arbitrary bytes would hold
+// NaNs and infinities. Results computed from them would look alike, even if a graph was wrong.
 func handedData(dtype graphir.DType, alloc uint32) []byte {
 	data := make([]byte, patternBytes)
 	// mutant: numbers in memory that graphs hand on
@@ -210,7 +210,7 @@ func write(at uint64, size uint64, data []byte) error {
 	return repeat(at, uint64(len(data)), size)
 }
 
-// repeat fills size bytes with what lies in the first of them, doubling on the device.
+// repeat fills size bytes with copies of the first ones, doubling on the device.
 func repeat(at, done, size uint64) error {
 	for done < size {
 		n := min(done, size-done)

@@ -23,8 +23,8 @@ func exponents(t graphir.DType) (low, high uint32, ok bool) {
 	return 0, 0, false
 }
 
-// findNotFinite notes which chunks of the floating-point results that a replay has just left hold a NaN or an infinity: such
-// results could be equal whatever the graph had computed.
+// findNotFinite notes which chunks of the floating-point results that a replay has just left hold a NaN or an infinity. Such results
+// could be equal even if the graph computed wrongly.
 func (c *Checker) findNotFinite(graph int, out *digest.Graph) error {
 	for i := range out.Ranges {
 		r := &out.Ranges[i]
@@ -45,8 +45,8 @@ func (c *Checker) findNotFinite(graph int, out *digest.Graph) error {
 	return nil
 }
 
-// findInResults looks at a graph's own results in memory that graphs hand on. What the graph leaves in those of others is scratch, and
-// perhaps no numbers.
+// findInResults checks a graph's own results in memory that graphs hand on. The bytes that the graph leaves in results of other graphs
+// are scratch, and need not be numbers.
 func (c *Checker) findInResults(graph int, s *span, r *digest.Range) error {
 	for _, part := range resultsIn(c.spec, uint32(graph), s) {
 		low, high, _ := exponents(part.handed)
@@ -101,7 +101,7 @@ func (c *Checker) spanOf(r *digest.Range) *span {
 	panic(fmt.Sprintf("find the span of allocation %d + %d", r.Alloc, r.Offset))
 }
 
-// notFinite looks at those chunks of a span that are wanted.
+// notFinite checks the wanted chunks of a span.
 func (h *hasher) notFinite(s *span, wanted func(chunk int) bool, low, high uint32) (bits digest.Bits, err error) {
 	if h.device != nil && h.readable(s) {
 		all, err := h.device.NotFinite(h.onDevice(s), low, high)

@@ -25,7 +25,7 @@ type hasher struct {
 	device  *devicehash.Hasher // nil: all is hashed on the host
 	spare   *devicehash.Hasher // works, but the host is faster
 	read    func(to []byte, from cuda.DevicePtr) error
-	buffers chan []byte // that nobody uses
+	buffers chan []byte // free ones
 }
 
 // pieceBytes of memory are copied at a time, and hashed by one goroutine.
@@ -191,8 +191,7 @@ func (h *hasher) sum(s *span, known *known, from uint64, piece, sums []byte) {
 	}
 }
 
-// pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is a
-// at least a chunk.
+// pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is at least a chunk.
 func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
 	limit -= limit % s.chunk
 	step := limit
@@ -221,7 +220,7 @@ func (s *span) gaps(f func(from, size uint64) error) error {
 }
 
 // mayHoldAddresses says whether a word that looks like an address is one: in memory that kernels keep for themselves, and in tensors of
-// addresses. Numbers of other tensors may look like anything.
+// addresses. Numbers in other tensors may look like addresses by chance.
 func (s *span) mayHoldAddresses() bool {
 	switch s.class {
 	case digest.Permanent, digest.Other, digest.Temporary, digest.Unstable:
@@ -231,7 +230,7 @@ func (s *span) mayHoldAddresses() bool {
 	return s.addresses
 }
 
-// second adds what another replay left to a range: its hashes, unless they are equal.
+// second adds another replay's written chunks to a range, and its hashes if they differ.
 func second(first *digest.Range, again digest.Range) {
 	for i, b := range again.Written {
 		for len(first.Written) <= i {

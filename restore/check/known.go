@@ -15,7 +15,7 @@ type known struct {
 	pattern
 	first  uint64            // place of the span in the tensor
 	mutex  sync.Mutex        // chunks are hashed by several goroutines
-	filled bool              // the span holds it, but for what is spoilt
+	filled bool              // the span holds it, except the spoilt chunks
 	unsure bool              // something may have written there since it was last hashed
 	sums   map[uint64][]byte // hash of a chunk as filled, by its place in the span; nil before the first fill
 	spoilt map[uint64]uint64 // place and size of the chunks that a replay changed
@@ -50,7 +50,7 @@ func (k *known) fill(s span, addr uint64) error {
 	return nil
 }
 
-// sum returns the present hash of the chunk at a place of the span. A nil known knows nothing.
+// sum returns the present hash of the chunk at a place of the span. k may be nil.
 func (k *known) sum(from uint64, chunk []byte) []byte {
 	if k == nil || k.sums == nil {
 		return digest.Sum(chunk)
@@ -73,7 +73,7 @@ func (k *known) sum(from uint64, chunk []byte) []byte {
 	return sum
 }
 
-// compare takes the present hashes of the span's chunks, and notes those that are not as they were filled.
+// compare takes the present hashes of the span's chunks, and notes the chunks that differ from their fill.
 func (k *known) compare(s *span, sums []byte) {
 	if k == nil || k.sums == nil {
 		return
@@ -91,7 +91,7 @@ func (k *known) compare(s *span, sums []byte) {
 	}
 }
 
-// written returns which chunks are not as they were filled, when all have been hashed.
+// written returns the chunks that differ from their fill, once all have been hashed.
 func (k *known) written(s *span) (b digest.Bits) {
 	if k == nil {
 		return nil

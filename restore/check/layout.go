@@ -8,8 +8,8 @@ import (
 	"medusa/restore/digest"
 )
 
-// span is a piece of one allocation with one part to play in verification. Spans of an allocation do not overlap, and cover all of it
-// but what is left alone.
+// span is a piece of one allocation with one role in verification. The spans of an allocation do not overlap. They cover all of it
+// except the memory of class left.
 type span struct {
 	alloc        uint32 // object (graphir.Spec.Object)
 	offset, size uint64
@@ -23,18 +23,18 @@ type span struct {
 	addresses    bool          // the tensor holds them
 }
 
-// poisoned reports whether the span is an output: a graph writes it, and reads nothing that was there before.
+// poisoned reports whether the span is an output: a graph writes it, and does not read its earlier contents.
 func (s *span) poisoned() bool {
 	return s.class == digest.Output && s.handed == 0
 }
 
 const noTensor = -1
 
-// spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
-// graph-owned one and every variable of a module that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
+// spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every referenced
+// graph-owned allocation and module variable. Both verifying runs derive it from the artifact alone, so they agree.
 //
-// Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through
-// it, and its other contents reach no graph.
+// Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through it, and its
+// other contents reach no graph.
 func spansOf(spec *graphir.Spec) []span {
 	used, kv, chains := spec.Referenced(), graphir.KVBytes(spec.Tensors), spec.Contiguous()
 	var spans []span
@@ -66,7 +66,7 @@ func spansOf(spec *graphir.Spec) []span {
 // mostRows bounds the rows of an output that are hashed one by one.
 const mostRows = 64 << 10
 
-// byRows has the rows of an output hashed one by one, so that one that a graph does not write is told from one that it does.
+// byRows gives each row of an output its own hashes, so that rows that a graph writes can be told from rows that it does not write.
 func (s *span) byRows(t *graphir.Tensor) {
 	if len(t.Shape) == 0 || t.Shape[0] <= 0 || t.Shape[0] > mostRows || t.Size%uint64(t.Shape[0]) != 0 {
 		return
@@ -157,7 +157,7 @@ func divide(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint
 		if t.At.Index == alloc && t.At.Offset+t.Size <= size {
 			// mutant: memory that graphs hand on
 			if graphs && t.Role == graphir.RoleOutput && t.DType.Float() {
-				// The next graph reads it. Thousands of such tensors may share memory: only that they lie there counts.
+				// The next graph reads it. Thousands of such tensors may share memory, so spans do not depend on single tensors.
 				handed := unnamed(t.At.Offset, t.Size, digest.Output)
 				handed.role.handed = t.DType
 				layers = append(layers, handed)
@@ -175,8 +175,8 @@ func divide(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint
 	return slices.DeleteFunc(flatten(alloc, layers), func(s span) bool { return s.class == left })
 }
 
-// left is no class: of memory that is neither filled nor compared. A native start has blocks of the capture phase there, a restored one
-// has none.
+// left is the class of memory that is neither filled nor compared. No digest has it. A native start has blocks of the capture phase
+// there, a restored start has none.
 const left digest.Class = ""
 
 // vacantIn returns the vacant memory of an object.
@@ -198,8 +198,8 @@ func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) 
 	return layers
 }
 
-// kvHead returns how much of a tensor is checked without gaps, if the KV cache holds kv bytes in all: the fills of block tables point there.
-// Of the rest, evenly spread chunks are checked, a quarter as much. Between these there are zeros: a graph may read them.
+// kvHead returns the bytes of a tensor that are checked without gaps, if the KV cache holds kv bytes in all. The fills of block tables point
+// there. Of the rest, evenly spread chunks are checked, a quarter as much. The memory between these holds zeros, because a graph may read it.
 func kvHead(t *graphir.Tensor, kv uint64) uint64 {
 	if t.Role != graphir.RoleKV || kv <= graphir.CheckedKV {
 		return t.Size

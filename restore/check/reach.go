@@ -2,19 +2,20 @@ package check
 
 import "medusa/graphir"
 
-// reach is the memory that a graph's pointers lead to, through saved memory as well, by object. Hashing what a graph cannot reach
-// after each of its replays would take most of a check's time: a model has a thousand graphs that never see its KV cache.
+// reach is the memory that a graph's pointers lead to, directly or through saved memory, by object. Other memory
+// is not hashed after the graph's replays. That would take most of a check's time: a model may have a thousand
+// graphs that never use its KV cache.
 type reach []uint64
 
 func (r reach) has(object uint32) bool { return r[object/64]>>(object%64)&1 != 0 }
 
 func (r reach) add(object uint32) { r[object/64] |= 1 << (object % 64) }
 
-// reachOf returns what each graph reaches. A kernel reaches the variables of all modules without a pointer.
+// reachOf returns the reach of each graph. A kernel reaches the variables of all modules without a pointer.
 func reachOf(spec *graphir.Spec) ([]reach, error) {
 	out := make([]reach, 0, len(spec.Graphs))
 	chains := spec.Contiguous()
-	saved := map[uint32][]uint32{} // what pointers in an object's contents lead to
+	saved := map[uint32][]uint32{} // the objects that pointers in an object's contents lead to
 	for i := range spec.Contents {
 		c := &spec.Contents[i]
 		from := spec.Object(c.Space, c.Alloc)
@@ -62,7 +63,7 @@ func reachOf(spec *graphir.Spec) ([]reach, error) {
 				}
 			}
 		}
-		// Of a suballocated allocation, all tensors belong to what can be reached.
+		// If a suballocated allocation can be reached, all of its tensors can.
 		for i := range spec.Tensors {
 			if at := spec.Tensors[i].At; at.Space == graphir.SpaceAlloc && r.has(at.Index) {
 				r.add(spec.Object(graphir.SpaceTensor, uint32(i)))

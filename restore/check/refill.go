@@ -9,19 +9,19 @@ import (
 	"medusa/restore/digest"
 )
 
-// rounds is how many replays of a graph are compared: with equal inputs, and different bytes wherever a graph is to write
-// before it reads.
+// rounds is the number of replays of a graph that are compared. Their inputs are equal. Memory that a graph has to write before it reads it
+// holds different bytes in each.
 const rounds = 2
 
-// fillings is in how many ways memory is filled: for each round, and as for the first with other inputs or with another KV cache.
+// fillings is the number of ways to fill memory: one for each round, and two like the first round but with other inputs or another KV cache.
 const (
 	otherInputs = rounds + iota
 	otherKV
 	fillings
 )
 
-// prepare makes what memory is filled with: tensor data and resolved contents. In a native run, graphs are also to be replayed with
-// other inputs.
+// prepare makes the data that memory is filled with: tensor data and resolved contents. For a native run it also makes other inputs and
+// another KV cache. It creates the stream of the replays.
 func (c *Checker) prepare(native bool) (err error) {
 	type handedKey struct {
 		alloc uint32
@@ -76,14 +76,14 @@ func (c *Checker) prepare(native bool) (err error) {
 	return err
 }
 
-// knows notes what a span is filled with before every replay.
+// knows sets the fill of a span for every replay.
 func (c *Checker) knows(span int, k *known) {
 	for filling := range c.fills {
 		c.fills[filling][span] = k
 	}
 }
 
-// doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
+// doubt marks the spans for which touched is true: until they are hashed again, they may no longer hold their fill.
 func (c *Checker) doubt(touched func(*span) bool) {
 	for i := range c.spans {
 		if !touched(&c.spans[i]) {
@@ -145,7 +145,7 @@ func (c *Checker) fill(filling int) error {
 	return errors.Join(c.zero(), cuda.Synchronize())
 }
 
-// zero clears what no check looks at in a KV cache: the self test and other replays write there, and a graph may read all of it.
+// zero clears the parts of a KV cache that no check reads. The self test and other replays write there, and a graph may read all of it.
 func (c *Checker) zero() error {
 	if c.keepsCache {
 		return nil

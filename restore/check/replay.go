@@ -10,13 +10,13 @@ import (
 	"medusa/restore/live"
 )
 
-// Steps are what an engine can do for a check of its graphs, each by a graph's label. Without them a check knows less.
+// Steps are functions that an engine can provide for a check of its graphs. Each takes a graph's label. Without them, a check finds less.
 type Steps struct {
-	// BeforeReplay puts what the engine writes before each replay of this graph into the state that it had when the graph was
-	// captured: an attention's metadata, counters, lengths. It runs no forward. It may allocate memory, outside of what the engine's
-	// framework keeps in its pools: bytes there are compared.
+	// BeforeReplay restores the data that the engine writes before each replay of this graph to its state at the graph's capture: attention
+	// metadata, counters, lengths. It runs no forward. It may allocate memory, but not from memory that the engine's framework keeps in its
+	// pools, because bytes there are compared.
 	BeforeReplay func(label string) error
-	// Eager makes the graph's step without a graph, with all that belongs to it.
+	// Eager runs the complete step of the graph without a graph.
 	Eager func(label string) error
 }
 
@@ -31,8 +31,8 @@ func (e *overdueError) Error() string {
 	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled in way %d of %d)", e.graph, e.after, e.fill+1, fillings)
 }
 
-// replay launches one graph on filled memory and waits for it, but not for ever. A timer ends the process: a driver may keep the
-// thread that asks for a stream's state as long as the kernel runs.
+// replay launches one graph on filled memory and waits for it, but not for ever. If the replay does not end, a timer ends the process,
+// because a driver may block the thread that asks for a stream's state as long as the kernel runs.
 func (c *Checker) replay(graph int) error {
 	label := c.spec.Graphs[graph].Label
 	if c.Steps.BeforeReplay != nil {
@@ -51,8 +51,9 @@ func (c *Checker) replay(graph int) error {
 	return errors.Join(c.Execs[graph].Launch(c.stream), c.stream.Synchronize())
 }
 
-// replayTwice replays one graph on equal inputs and different garbage. Results of a native one are looked at, too: those of a
-// restored one have to equal them. How often more a graph is replayed depends on this rank's results, so one with collective calls is not.
+// replayTwice replays one graph on equal inputs and different garbage. In a native run it also looks for results that are not finite, and
+// measures by how much results vary. A restored graph needs neither, because its results have to equal the native ones. The number of
+// replays for that measurement depends on this rank's results, so it leaves out graphs with collective calls.
 func (c *Checker) replayTwice(graph int) (digest.Graph, error) {
 	g := &c.spec.Graphs[graph]
 	out := digest.Graph{Label: g.Label, Batch: g.Batch}

@@ -8,17 +8,17 @@ import (
 	"medusa/restore/digest"
 )
 
-// Sample is what a process's graphs compute, for a comparison with the same process after a sleep.
+// Sample holds hashes of the results of a process's graphs, for a comparison with the same process after a sleep.
 type Sample struct {
-	Results map[string]string // hash of what a replay on verification's data leaves, by label
-	weights string            // hash of those that it was computed with
-	memory  string            // hash of what graphs keep for themselves
+	Results map[string]string // hash of the results of a replay on verification's data, by label
+	weights string            // hash of the weights that they were computed with
+	memory  string            // hash of the memory that graphs keep for themselves
 }
 
-// Sample replays the graphs whose results can be told apart, and that are wanted. Whatever is written is put back.
+// Sample replays the wanted graphs whose results do not vary. It puts back the memory that it writes.
 func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err error) {
 	c.keepsCache = true
-	// The engine's streams need not wait for the copies here, nor the copies for them.
+	// Without this, the copies here could run beside work of the engine's streams.
 	if err := cuda.Synchronize(); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err err
 	})
 }
 
-// Compare returns an *Error if graphs keep other contents than before, or compute something else. same says that the weights have to be as they were.
-// With other weights, results are not compared: that the graphs could be replayed is all that is known then.
+// Compare returns an *Error if graphs keep other contents than before, or compute other results. same says that the weights have to be as
+// they were. With other weights, results are not compared. The check then shows only that the graphs could be replayed.
 func (c *Sample) Compare(before *Sample, same bool) error {
 	// mutant: memory of graphs after a sleep
 	if c.memory != before.memory {

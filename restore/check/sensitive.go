@@ -8,8 +8,9 @@ import (
 	"medusa/restore/digest"
 )
 
-// A replay whose results would be the same with other inputs, or with another KV cache, says nothing about the kernels between
-// them. So check-native replays each graph with others, and notes which outputs change. Each pass fills memory anew only once.
+// If a replay's results would be the same with other inputs, or with another KV cache, they prove no kernel between data
+// and results. So check-native replays each graph with such data, too, and notes which outputs change. Each pass over the
+// graphs fills memory anew only once.
 
 // replayOtherwise makes these replays of all graphs.
 func (c *Checker) replayOtherwise(d *digest.Digest) error {
@@ -34,10 +35,11 @@ func (c *Checker) replayOtherwise(d *digest.Digest) error {
 	return nil
 }
 
-// compareOutputs notes which chunks of outputs the last replay left otherwise than the first, and with other inputs also which of the
-// KV cache: an engine may put its results there, and those that a graph leaves in its inputs are not told from what the engine writes.
+// compareOutputs notes the chunks of outputs in which the last replay differs from the first. With other inputs it also notes
+// such chunks of the KV cache, because an engine may put its results there. Inputs are left out: a graph's results there cannot
+// be told from the engine's data.
 func (c *Checker) compareOutputs(graph int, g *digest.Graph) error {
-	now, err := c.hashOf(graph, digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other) // filled anew where they changed
+	now, err := c.hashOf(graph, digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other) // notes the chunks to fill anew
 	if err != nil {
 		return err
 	}
@@ -90,13 +92,13 @@ func (e extent) meets(object uint32, from, size uint64) bool {
 	return e.object == object && e.from < from+size && from < e.to
 }
 
-// varies reports whether verification fills an input in more than one way. No result changes with flags that are always zero.
+// varies reports whether verification can fill an input with different values. Flags that are always zero change no result.
 func varies(t *graphir.Tensor) bool {
 	// mutant: inputs of one value
 	return t.DType.Float() || t.Hi-t.Lo > 1
 }
 
-// refers notes which graphs refer to inputs and to the KV cache, and returns what copies and fills of each write.
+// refers notes which graphs refer to inputs and to the KV cache, and returns the memory that copies and fills of each graph write.
 func (c *Checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 	err = c.spec.EachGraph(func(i int, g *graphir.Graph) error {
 		out := &d.Graphs[i]
@@ -128,8 +130,9 @@ func (c *Checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 	return copied, err
 }
 
-// computes reports whether any kernel wrote a result: one that no copy and no fill of its graph writes. Inputs are what the engine
-// writes before a replay. A result changes with other data: kernels that compute nothing else may leave state of a library.
+// computes reports whether any kernel wrote a result. That is memory of an output or of the KV cache that changes with other data and
+// that no copy and no fill of its graph writes. Inputs do not count, because the engine writes them before a replay. Memory that does
+// not change with other data may be state of a library.
 func computes(d *digest.Digest, copied [][]extent) bool {
 	for i := range d.Graphs {
 		for k := range d.Graphs[i].Ranges {

@@ -42,7 +42,7 @@ func (c *Checker) findStale(graph int, out *digest.Graph) error {
 	return nil
 }
 
-// differs reports whether some of the results are not those of two equal replays before.
+// differs reports whether some results differ from those of two equal replays before.
 func differs(before, results []digest.Range) bool {
 	for _, r := range results {
 		i := slices.IndexFunc(before, func(b digest.Range) bool { return b.Alloc == r.Alloc && b.Offset == r.Offset && b.Class == r.Class })

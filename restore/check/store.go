@@ -11,7 +11,7 @@ import (
 // A check run fills memory before each replay, thousands of times if there are many graphs. So the data is kept in device memory, and fills
 // are copies on the device. A start that serves has no memory to spare, and replays few times: its fills come from the host.
 
-// storeBytes bounds the device memory that fills are kept in. What does not fit is copied from the host.
+// storeBytes bounds the device memory that fills are kept in. Fills that do not fit are copied from the host.
 const storeBytes = 256 << 20
 
 const storeAlign = 256

@@ -10,7 +10,7 @@ import (
 	"medusa/restore/digest"
 )
 
-// boundReplays is how many native replays on equal memory measure by how much results vary.
+// boundReplays is the number of native replays on equal memory that measure by how much results vary.
 const boundReplays = 8
 
 // measureVariation replays a native graph whose floating-point results differ between two replays, to see by how much: on equal
@@ -56,7 +56,7 @@ func (c *Checker) measureVariation(graph int, out *digest.Graph) error {
 
 func keepValue(v *digest.Varying, data []byte) { v.Values = append(v.Values, data) }
 
-// keepVarying keeps the results of a restored replay whose native original's vary. ranges are those of the first replay.
+// keepVarying keeps the results of a restored replay if the native graph's results vary. ranges are those of the first replay.
 func (c *Checker) keepVarying(ranges []digest.Range, first bool) error {
 	for i := range ranges {
 		r := &ranges[i]

@@ -1,10 +1,9 @@
-// Package devicehash computes digest.Sum of device memory on the device, so that checking a start does not copy gigabytes
-// to the host.
+// Package devicehash computes digest.Sum of device memory on the device, so that checking a start does
+// not copy gigabytes to the host.
 //
-// In: ranges of device memory and the objects that pointers lead to. Out: for each range the hashes of its chunks, the same
-// that digest.Objects.Canonicalise and digest.Sum give on the host. New fails if the driver cannot load or run the
-// kernel, or if the kernel's hashes of known bytes are not the host's; the caller then hashes on the host. A
-// Hash that fails leaves the caller a driver's error.
+// In: ranges of device memory and the objects that pointers lead to. Out: for each range the hashes of its chunks, the same that
+// digest.Objects.Canonicalise and digest.Sum give on the host. New fails if the driver cannot load or run the kernel, or if the
+// kernel's hashes of known bytes are not the host's; the caller then hashes on the host. Hash fails with the driver's error.
 //
 // The kernel is hash.cu, shipped as PTX (`make hash-ptx`), which the driver compiles for the device at hand.
 package devicehash
@@ -52,7 +51,7 @@ type Range struct {
 // Chunks returns how many hashes the range has.
 func (r *Range) Chunks() uint64 { return digest.Chunks(r.Size, r.Stride, r.Chunk) }
 
-// New loads the kernel and tries it. chunks bounds the results of one call of Hash. Nothing stays behind if it fails.
+// New loads the kernel and tries it. chunks bounds the results of one call of Hash. If New fails, it gives everything back.
 func New(objects digest.Objects, chunks uint64) (*Hasher, error) {
 	h := &Hasher{args: cuda.NewArgs(), objects: objects, capacity: max(chunks, proofChunks)}
 	err := h.open()
@@ -102,7 +101,7 @@ func (h *Hasher) Close() error {
 	return errors.Join(errs...)
 }
 
-// Hash returns the hashes of each range's chunks, one behind the other. It waits for the default stream only.
+// Hash returns the hashes of each range's chunks, contiguous. It waits for the default stream only.
 func (h *Hasher) Hash(ranges []Range) ([][]byte, error) {
 	var chunks uint64
 	for i := range ranges {
@@ -171,7 +170,8 @@ const (
 	proofChunks = 2
 )
 
-// prove holds the kernel against the host: a driver that compiles it wrongly must not make a good start look bad.
+// prove compares the kernel's hashes with the host's: a driver that compiles the kernel wrongly must
+// not make a good start look bad.
 func (h *Hasher) prove() error {
 	data := make([]byte, proofBytes)
 	for i := 0; i+8 <= len(data); i += 8 {

@@ -38,13 +38,13 @@ const (
 	// KV and Input memory is filled with the same pseudo-random data before every replay. Compare it.
 	KV    Class = "kv"
 	Input Class = "input"
-	// Output memory is filled with bytes that all differ between the two replays: what a graph does not write is seen. Compare
-	// what it writes, and demand that it stays the same. Memory of the graphs' own, where the next graph reads what one has
-	// left, is filled as inputs are.
+	// Output memory is filled with bytes that all differ between the two replays, so that chunks that a graph does not write show.
+	// Compare the chunks that it writes, and demand that they stay the same. Memory of the graphs' own, through which one graph hands
+	// its results to the next, is filled as inputs are.
 	Output Class = "output"
 	// Permanent memory is given its saved content before every replay. Compare it.
 	Permanent Class = "permanent"
-	// Other memory is the engine's and named by nobody: workspaces, counters. Its contents at ready are put back
+	// Other memory is unnamed memory of the engine: workspaces, counters. Its contents at ready are put back
 	// before every replay. Compare it.
 	Other Class = "other"
 	// Temporary memory is the graphs' scratch, filled with other garbage before every replay. Compare a chunk only
@@ -98,7 +98,7 @@ type Range struct {
 	Size   uint64 `json:"size"`
 	Class  Class  `json:"class"`
 	Name   string `json:"name,omitempty"` // of the tensor, if one is named
-	// Pool says that it is memory of the graphs' own: what one leaves there is scratch to others.
+	// Pool says that it is memory of the graphs' own: bytes that one graph leaves there are scratch to others.
 	Pool bool `json:"pool,omitempty"`
 	// Stride is n if only every n-th chunk was hashed, to bound the time a large KV cache takes.
 	Stride uint64 `json:"stride"`
@@ -111,14 +111,14 @@ type Range struct {
 	// equals First.
 	First  []byte `json:"first"`
 	Second []byte `json:"second,omitempty"`
-	// Written are the chunks of filled memory that were not as they had been filled, after either replay; Eager those after the
-	// engine's own step without a graph (check-native, if the engine can make one), and NotFinite those of floating-point results
-	// that hold a NaN or an infinity after the first replay (check-native).
+	// Written are the chunks of filled memory that differ from their fill after either replay. Eager are those that differ after the
+	// engine's own step without a graph (check-native, if the engine can make one). NotFinite are chunks of floating-point results that
+	// hold a NaN or an infinity after the first replay (check-native).
 	Written   Bits `json:"written,omitempty"`
 	Eager     Bits `json:"eager,omitempty"`
 	NotFinite Bits `json:"not_finite,omitempty"`
-	// OtherInputs and OtherKV are the chunks of outputs that another replay left otherwise, with other inputs or another KV cache
-	// (check-native).
+	// OtherInputs and OtherKV are the chunks of outputs that change in a replay with other inputs or another KV cache (check-native).
+	// OtherInputs also has such chunks of the KV cache.
 	OtherInputs Bits `json:"other_inputs,omitempty"`
 	OtherKV     Bits `json:"other_kv,omitempty"`
 	// Varying are chunks of results that natively differ from replay to replay, within a bound.
@@ -150,7 +150,7 @@ func (r *Range) chunk() uint64 {
 	return r.Chunk
 }
 
-// Rows returns the first and the last row of the tensor that chunk i has bytes of; ok is false if nobody knows its rows.
+// Rows returns the first and the last row of the tensor that chunk i has bytes of; ok is false if the rows are unknown.
 func (r *Range) Rows(i int) (first, last uint64, ok bool) {
 	if r.Row == 0 {
 		return 0, 0, false
@@ -195,7 +195,7 @@ func SumRanges(ranges []Range) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ResultsOf returns SumRanges of a graph's results, or nothing if two replays of it did not write the same.
+// ResultsOf returns SumRanges of a graph's results, or "" if its two replays left different results.
 func ResultsOf(g *Graph) string {
 	var results []Range
 	for i := range g.Ranges {
@@ -213,7 +213,7 @@ func ResultsOf(g *Graph) string {
 	return SumRanges(results)
 }
 
-// FormatError is the place at which a digest file is not one.
+// FormatError says why a file is no digest.
 type FormatError struct {
 	File  string
 	Cause error
@@ -240,7 +240,7 @@ func Read(path string) (*Digest, error) {
 	return &d, nil
 }
 
-// Write stores the digest under its name in one step: a killed run leaves nothing there.
+// Write stores the digest under its name in one step: a killed run leaves no file there.
 func Write(path string, d *Digest) error {
 	d.Version = version
 	if err := d.validate(); err != nil {

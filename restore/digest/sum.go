@@ -28,9 +28,9 @@ const (
 // and the hash is the sum of all x plus the size in bytes, then the sum of all y.
 //
 // Each step can be undone, so a change within one word is always noticed, in both sums. If several words differ, as
-// they do when a kernel, a copy or an address is wrong, both sums meet by chance only: once in 2^128 pairs of chunks, as
-// far as the mixing is as good as it looks in tests. It is no protection against somebody who chooses the contents; an
-// artifact's signature is.
+// they do when a kernel, a copy or an address is wrong, both sums meet by chance only: once in 2^128 pairs of chunks,
+// as far as the mixing is as good as it looks in tests. It is no protection against an attacker who chooses the
+// contents; an artifact's signature is.
 func Sum(chunk []byte) []byte {
 	// mutant: a chunk of zeros is one in all its bytes
 	if len(chunk) == ChunkBytes && bytes.Equal(chunk, zeros[:]) {
@@ -39,8 +39,8 @@ func Sum(chunk []byte) []byte {
 	return sum(chunk)
 }
 
-// Memory that nobody wrote to is the larger part of a large model on the simulated GPU: zeros are told thirty times as fast as
-// they are hashed.
+// On the simulated GPU, most memory of a large model was never written. Comparing a chunk with zeros is
+// thirty times as fast as hashing it.
 var (
 	zeros   [ChunkBytes]byte
 	zeroSum = sync.OnceValue(func() []byte { return sum(zeros[:]) })

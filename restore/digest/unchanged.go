@@ -14,7 +14,7 @@ type Unchanged struct {
 	Sum    string `json:"sum,omitempty"`    // SHA-256 over the hashes of the chunks whose bit is set, in hex
 }
 
-// StaysUnchanged are the classes that Unchanged speaks of: weights, KV cache and inputs are the engine's to change.
+// StaysUnchanged are the classes that Unchanged covers. The engine may change weights, KV cache and inputs.
 var StaysUnchanged = []Class{Other, Permanent}
 
 // UnchangedOf returns the chunks of the ranges, hashed before the replays, that the replays did not change.

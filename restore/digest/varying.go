@@ -13,11 +13,11 @@ type Varying struct {
 	DType graphir.DType `json:"dtype"`
 	// Values are its bytes after one native replay, or after each restored one.
 	Values [][]byte `json:"values"`
-	// Bound is by how much a number may differ from one native replay to another (check-native).
+	// Bound is the most by which a number may differ from one native replay to another (check-native).
 	Bound float64 `json:"bound,omitempty"`
 }
 
-// VaryingAt returns what is known of chunk i, or nil.
+// VaryingAt returns the entry of chunk i, or nil.
 func (r *Range) VaryingAt(i int) *Varying {
 	for k := range r.Varying {
 		if r.Varying[k].Chunk == i {
@@ -27,15 +27,16 @@ func (r *Range) VaryingAt(i int) *Varying {
 	return nil
 }
 
-// Within reports whether numbers differ from those of a native replay by no more than those of native replays do.
+// Within reports whether numbers differ from those of a native replay by at most Bound.
 func (v *Varying) Within(data []byte) bool { return Distance(v.DType, v.Values[0], data) <= v.Bound }
 
-// unseen is by how much more than the seen replays others may differ: the largest of a few distances is no bound of all.
+// unseen is the factor by which other replays may differ more than the measured ones: the largest of a
+// few distances is no bound of all.
 const unseen = 2
 
-// Bound is by how much results may differ between replays, seen from replays on memory that was filled in two ways. Replays on equal
-// memory measure it. Between one way and the other they may not differ by more: results that depend on memory that nobody writes
-// have no bound, it is infinite.
+// Bound returns the most by which results may differ between replays. first and second are replays on memory that was filled in two
+// ways. Replays on equally filled memory measure the bound. If results differ by more between the two ways, they depend on memory
+// that has not been written, and the bound is infinite.
 func Bound(t graphir.DType, first, second [][]byte) float64 {
 	most := 0.0
 	for _, equal := range [][][]byte{first, second} {
@@ -55,7 +56,7 @@ func Bound(t graphir.DType, first, second [][]byte) float64 {
 	return most
 }
 
-// Distance is the largest difference between two numbers at the same place: infinite if one is none.
+// Distance is the largest difference between two numbers at the same place: infinite if one is not a number.
 func Distance(t graphir.DType, a, b []byte) float64 {
 	size := 2
 	if t == graphir.F32 {
@@ -76,7 +77,7 @@ func Distance(t graphir.DType, a, b []byte) float64 {
 	return most
 }
 
-// number is the first of the data.
+// number decodes the first number of the data.
 func number(t graphir.DType, data []byte) float64 {
 	switch t {
 	case graphir.F32:

@@ -1,7 +1,7 @@
-// Package live is what the preloaded interposer knows of this process: its allocations and frees in order, its modules, events and
-// captured graphs, and the names that the engine gave. Calls inside of a trigger scope stay out of all this.
+// Package live reads the interposer's records of this process: its allocations and frees in order, its modules, events and captured
+// graphs, and the names that the engine gave. The records leave out calls inside of a trigger scope.
 //
-// In: nothing but the process. Out: plain values (internal/contract). Fails if the interposer is not loaded, with a *cuda.MissingError.
+// In: the process itself. Out: plain values (internal/contract). Fails if the interposer is not loaded, with a *cuda.MissingError.
 package live
 
 import (
@@ -103,8 +103,8 @@ type Module struct {
 	number uintptr // the interposer's
 }
 
-// Hash takes the image's hash, which the interposer leaves out if the place of an image says which one it is. It stays
-// zero if the image is gone.
+// Hash fills in the image's hash. The interposer leaves it out if the place of an image identifies it. The hash
+// stays zero if the image is gone.
 func (m *Module) Hash() {
 	procModuleHash.Invoke(m.number, uintptr(unsafe.Pointer(&m.ImageSHA256)))
 }
@@ -170,7 +170,7 @@ type CapturedGraph struct {
 	Exec  cuda.GraphExec
 }
 
-// CapturedGraphs reads the captured graphs that can be launched, in capture order. An artifact has no others.
+// CapturedGraphs reads the captured graphs that can be launched, in capture order. An artifact has only these.
 func CapturedGraphs() ([]CapturedGraph, error) {
 	n, err := procGraphCount.Invoke()
 	if err != nil {

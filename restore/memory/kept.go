@@ -8,7 +8,8 @@ type Kept struct {
 	data []byte
 }
 
-// SpoiltError says that the engine's memory is not what the engine left: nothing can start on it in this process.
+// SpoiltError says that the engine's memory no longer holds the engine's contents: no start can go on in this
+// process.
 type SpoiltError struct{ Cause error }
 
 func (e *SpoiltError) Error() string {
@@ -23,7 +24,7 @@ func Keep(addr, size uint64) (Kept, error) {
 	return k, cuda.CopyToHost(k.data, cuda.DevicePtr(addr))
 }
 
-// PutBack writes back what was there.
+// PutBack writes the kept bytes back.
 func PutBack(kept []Kept) error {
 	for _, p := range kept {
 		if err := cuda.CopyToDevice(cuda.DevicePtr(p.addr), p.data); err != nil {

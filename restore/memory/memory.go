@@ -63,7 +63,7 @@ func (m *Map) Address(p graphir.Pointer) (uint64, error) {
 	return base + p.Offset, nil
 }
 
-// checkContiguous demands of the engine's mappings the property that a restore gives the others: that they lie side by side if they did.
+// checkContiguous checks that the engine's mappings are contiguous if they were when recorded. A restore makes the other mappings so.
 func (m *Map) checkContiguous() error {
 	for i, a := range m.Spec.Allocations {
 		if a.ContiguousTo == 0 || m.Base[i] == 0 {

@@ -45,8 +45,8 @@ func (m *Map) patchAny(data []byte, f *graphir.Relocation) error {
 	return nil
 }
 
-// encodeTensorMap has the driver encode the map anew: its bytes are the driver's affair, and so is the place of the address
-// among them.
+// encodeTensorMap has the driver encode the map anew: only the driver knows the format of the bytes, and the
+// position of the address in them.
 func encodeTensorMap(t *graphir.TensorMap, addr uint64) ([]byte, error) {
 	room := make([]byte, 2*graphir.TensorMapBytes)
 	at := -uint64(uintptr(unsafe.Pointer(&room[0]))) & (graphir.TensorMapBytes - 1)

@@ -18,11 +18,11 @@ func (e *sequenceError) Error() string {
 	return fmt.Sprintf("replay allocation sequence: step %d was %s when recorded, is %s now", e.step, e.recorded, e.replayed)
 }
 
-// comparePrefix checks that the replayed steps are the recorded ones up to the capture phase, one by one: order, kind
-// and size of allocations, and what is freed between them. If they are, the i-th allocation offline is the i-th online.
+// comparePrefix checks that the replayed steps are the recorded ones up to the capture phase, one by one: order, kind and
+// size of allocations, and the frees between them. If they are, the i-th allocation offline is the i-th online.
 //
-// The capture phase begins somewhere before the first graph-owned allocation. Frees recorded between the last
-// engine-owned and the first graph-owned allocation may belong to either side, so they may be missing.
+// The capture phase begins somewhere before the first graph-owned allocation. Frees recorded between the last engine-owned
+// and the first graph-owned allocation may belong to either side, so they may be missing.
 func comparePrefix(spec *graphir.Spec, steps []int64, allocs []live.Alloc) error {
 	recorded, here := graphir.OrderFrees(spec.Sequence), graphir.OrderFrees(stepsOf(steps))
 	n, m := graphir.Begins(recorded, here, func(want, got graphir.Step) bool {

@@ -11,8 +11,8 @@ import (
 )
 
 // PlaceTensors gives the tensors in suballocated memory their addresses in this process: equal sequences of driver
-// allocations do not make equal places inside them. If a pointer depends on places that nobody named, all blocks of
-// the framework's allocator have to be at their recorded places.
+// allocations do not make equal places inside them. If a pointer depends on the place of an unnamed block, all
+// blocks of the framework's allocator have to be at their recorded places.
 func (m *Map) PlaceTensors() error {
 	for i := range m.Spec.Tensors {
 		t := &m.Spec.Tensors[i]
@@ -43,7 +43,7 @@ func (m *Map) PlaceTensors() error {
 	return nil
 }
 
-// PlaceMarked is PlaceTensors of those that the engine has named by now.
+// PlaceMarked does the same for the tensors that the engine has named by now.
 func (m *Map) PlaceMarked() {
 	for i := range m.Spec.Tensors {
 		if t := &m.Spec.Tensors[i]; t.At.Space == graphir.SpaceAlloc && m.Spec.Allocations[t.At.Index].Suballocated {

@@ -7,10 +7,10 @@ import (
 	"medusa/restore/live"
 )
 
-// align compares this process's sequence with the recorded one and returns its allocations by recorded index. whole asks
-// for the capture phase, too. recorded leads from the indices of this process to the recorded ones; it is nil if these are the same. If the recording
-// had threads of their own order, the total order is not compared. If page-locked memory came in another order, that which nothing
-// refers to is left out, and has no recorded index.
+// align compares this process's sequence with the recorded one and returns its allocations by recorded index. whole includes the capture
+// phase. recorded maps the indices of this process to the recorded ones; it is nil if these are the same. If the recording had threads with
+// an order of their own, the total order is not compared. If page-locked memory came in another order, align leaves out page-locked memory
+// of sizes that no referenced one has, and it has no recorded index.
 func align(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) (byIndex []live.Alloc, recorded map[uint32]uint32, err error) {
 	byIndex, recorded, err = alignSteps(spec, steps, allocs, whole)
 	if err == nil {

@@ -63,9 +63,9 @@ type template struct {
 	nodes []uint64 // CUgraphNode slots
 }
 
-// build makes an executable graph of every graph in the groups, by index; members of a group have one shape. On an error everything that was made
-// is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the programs
-// of the next graphs are written beside.
+// build makes an executable graph of every graph in the groups, by index; members of a group have one shape. On an error everything that
+// was made is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while another goroutine
+// writes the programs of the next graphs.
 func (b *builder) build(groups [][]int) (execs []cuda.GraphExec, err error) {
 	graphs := slices.Sorted(slices.Values(slices.Concat(groups...)))
 	defer func() {
@@ -179,7 +179,7 @@ func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *she
 			if err == nil {
 				exec = &slots[1+nodes+i]
 				// mutant: panics of our own goroutines
-				err = panics.Catch(func() error { // nobody else could catch a panic of this goroutine
+				err = panics.Catch(func() error { // only this goroutine can catch its panic
 					g, err := cursor.Graph(m)
 					if err != nil {
 						return err
@@ -244,7 +244,7 @@ func (b *builder) lay(t *template, g *graphir.Graph, first bool, exec *uint64) e
 	return nil
 }
 
-// layGraph writes the part of the program that leaves the graph as recorded.
+// layGraph writes the part of the program that makes the graph as recorded.
 func (b *builder) layGraph(t *template, g *graphir.Graph, first bool) error {
 	if first {
 		b.program.add(cuda.EntryGraphCreate, noNode, ptr(t.graph), val(0))

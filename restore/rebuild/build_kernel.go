@@ -35,10 +35,10 @@ func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) err
 	return b.layAttributes(i, node, k.Attrs)
 }
 
-// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the dimensions
-// among the node's parameters. The rest of the node's parameters, and the array of pointers into the buffer that the driver reads, have
-// their room there, and what it held before. Nothing here is a struct that goes from the stack to memory: such a copy waits for the stores
-// of its parts.
+// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the
+// dimensions among the node's parameters. It also makes room for the rest of the node's parameters, and for the array of pointers into
+// the buffer that the driver reads. That room keeps its earlier contents. No struct here goes from the stack to memory: such a copy
+// waits for the stores of its parts.
 func (b *builder) kernelParams(k *graphir.KernelNode, table []graphir.Param) (buffer uintptr, pointers []uint64, params *cuda.KernelNodeParams, err error) {
 	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
 		return 0, nil, nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))

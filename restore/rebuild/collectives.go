@@ -91,7 +91,7 @@ func (b *builder) capture(stream cuda.Stream, c graphir.Collective) (cuda.Graph,
 	return graph, err
 }
 
-// forgetCollectives destroys what was captured. The driver has copied it into the graphs.
+// forgetCollectives destroys the captured graphs. The driver has copied them into the graphs that embed them.
 func (b *builder) forgetCollectives() (err error) {
 	for _, g := range b.captured {
 		if g != 0 {

@@ -50,7 +50,7 @@ func (o *owned) keepVariables() error {
 		if c.Space != graphir.SpaceGlobal {
 			continue
 		}
-		if o.kept == nil { // the engine's streams need not wait for the copy, nor the copy for them
+		if o.kept == nil { // the copy must not run beside work of the engine's streams
 			if err := cuda.Synchronize(); err != nil {
 				return err
 			}

@@ -1,8 +1,8 @@
-// Package rebuild makes executable graphs of an artifact's.
+// Package rebuild makes executable graphs from an artifact's graphs.
 //
 // In: a graphir.Spec, and the places of the engine's memory in this process (restore/memory). Out: Graphs, one executable graph each, with
-// the memory of the capture phase and its contents. Fails: with the name of what this process does not have as it was
-// recorded, or of a driver call; Undo then leaves the process as a native start has to find it.
+// the memory of the capture phase and its contents. Fails: with the name of an object that this process lacks, or has otherwise than
+// recorded, or of a driver call. Undo then leaves the process as a native start needs it.
 package rebuild
 
 import (
@@ -103,7 +103,7 @@ func (g *Graphs) Build(lazy bool) (err error) {
 	return cuda.Stream(0).Synchronize()
 }
 
-// Built returns a graph's executable, which is made if nobody has used it yet.
+// Built returns a graph's executable, which is made at the first use.
 func (g *Graphs) Built(graph int) (cuda.GraphExec, error) {
 	if g.Execs[graph] != 0 {
 		return g.Execs[graph], nil
@@ -116,7 +116,7 @@ func (g *Graphs) Built(graph int) (cuda.GraphExec, error) {
 	return g.Execs[graph], cuda.Stream(0).Synchronize()
 }
 
-// Undo leaves the process as a native start has to find it, or says that it could not.
+// Undo leaves the process as a native start needs it, or says that it could not.
 func (g *Graphs) Undo() error {
 	err := panics.Catch(func() error {
 		// mutant: variables put back after a failed restore
@@ -136,7 +136,7 @@ func (g *Graphs) destroy() error {
 	return errors.Join(destroyExecs(g.Execs), g.owned.free(), unload(g.reloaded))
 }
 
-// Describe states what was made, for the status of the start.
+// Describe adds the facts about the restored graphs to the status of the start.
 func (g *Graphs) Describe(st *status.Status) {
 	st.Reloaded = len(g.reloaded)
 	st.Addresses, st.Relocated = status.Relocated, g.addresses.why

@@ -240,8 +240,8 @@ func (r *resolver) find(k graphir.Kernel) (resolved, error) {
 	return resolved{}, fmt.Errorf("%w in this process (%d are)", errNotLoaded, len(r.loaded))
 }
 
-// findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the
-// kernel's parameter layout; if that is equal too, nothing tells which one was meant.
+// findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the kernel's
+// parameter layout; if that is equal too, findHidden fails.
 func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (resolved, error) {
 	var found []resolved
 	for _, h := range r.hidden {

@@ -24,8 +24,8 @@ type step struct {
 	launch launch
 }
 
-// launch is what the arguments of a call that sets a kernel node's parameters depend on, the values of the parameters left out. Other
-// calls have none.
+// launch has the facts on which the arguments of a call that sets a kernel node's parameters depend, without the values of the
+// parameters. Other calls have no launch.
 type launch struct {
 	kernel, size uint32  // size of the parameters
 	at           uintptr // in the arena
@@ -53,7 +53,7 @@ func (p *program) describe(i int) string { return p.steps[i].String() }
 
 func (p *program) reset() { p.held, p.calls, p.steps = len(p.calls), p.calls[:0], p.steps[:0] }
 
-// reserve makes room for n more calls. In new memory nothing is held.
+// reserve makes room for n more calls. New memory holds no calls from before the reset.
 func (p *program) reserve(n int) {
 	if cap(p.calls)-len(p.calls) < n || cap(p.steps)-len(p.steps) < n {
 		p.held = 0
@@ -80,8 +80,8 @@ func (s step) String() string {
 	return fmt.Sprintf("node %d: %s", s.node, s.call)
 }
 
-// add appends a call. The function's address is filled in by play, so a program can be laid out with no driver. Arguments beyond
-// those that are given keep what the sheet held before: the player does not read them.
+// add appends a call. The function's address is filled in by play, so a program can be laid out with no driver. Arguments beyond the
+// given ones keep their earlier values: the player does not read them.
 func (p *program) add(c cuda.Entry, node int, args ...arg) {
 	p.reserve(1)
 	n := len(p.calls)

@@ -13,8 +13,8 @@ import (
 
 var procExactPlace = cuda.Process("medusa_exact_place")
 
-// placeExact makes a graph-owned allocation at its recorded address. ok is false if that cannot be: another base, or
-// something else lies there; any place is good then, as pointers are relocated one by one.
+// placeExact makes a graph-owned allocation at its recorded address. ok is false if that is impossible: the region has another
+// base, or the place is taken. Any place is good then, because pointers are relocated one by one.
 func placeExact(a graphir.Allocation) (addr uint64, ok bool) {
 	// mutant: capture-phase memory at its recorded place
 	if a.Address == 0 {

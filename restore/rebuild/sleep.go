@@ -10,7 +10,7 @@ import (
 	"medusa/restore/live"
 )
 
-// kept is what the host keeps of graphs that are asleep.
+// kept is the data of sleeping graphs that the host keeps.
 type kept struct {
 	base   []uint64 // of all objects
 	pieces []piece
@@ -49,8 +49,8 @@ func (g *Graphs) Mapped() bool {
 	return g.validity.suspended == nil || g.validity.suspended.Load() == 0
 }
 
-// Wake makes memory and graphs again, once the engine's memory is mapped and holds what it held. Tensors in memory of the capture phase may lie
-// elsewhere then. If it fails, nothing that it made stays, and no graph is usable any more.
+// Wake makes memory and graphs again, once the engine's memory is mapped and holds its earlier contents. Tensors in memory of the capture
+// phase may lie elsewhere then. If Wake fails, it gives back all that it made, and no graph is usable any more.
 func (g *Graphs) Wake(lazy bool) error {
 	v := &g.validity
 	if !v.asleep {
@@ -77,7 +77,7 @@ func (g *Graphs) Wake(lazy bool) error {
 	return err
 }
 
-// keep reads contents and tensors, but outputs. Contents come last: only their pointers are known.
+// keep reads contents and tensors, except outputs. Contents come last: only their pointers are known.
 func (g *Graphs) keep() (kept, error) {
 	k := kept{base: slices.Clone(g.Memory.Base)}
 	owned := func(p graphir.Pointer) bool {
@@ -110,7 +110,7 @@ func (g *Graphs) keep() (kept, error) {
 	return k, nil
 }
 
-// putBack makes the memory of the capture phase again, with what it held. If it lies elsewhere, pointers to it change.
+// putBack makes the memory of the capture phase again, with its earlier contents. If it lies elsewhere, pointers to it change.
 func (g *Graphs) putBack() error {
 	if err := g.owned.allocate(); err != nil {
 		return err

@@ -48,8 +48,8 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	return groups, nil
 }
 
-// decidedByValues: whether graphs with such a node share a template depends on more than what their templates in the IR fix. The base of
-// an attribute has to be checked before it is looked up.
+// decidedByValues reports whether graphs with such a node share a template only if values agree that their templates in the IR do not fix.
+// The base of an attribute has to be checked before it is looked up.
 func decidedByValues(n graphir.Node) bool {
 	return n.Memcpy() != nil || n.Type == graphir.NodeChild || n.Type == graphir.NodeCollective || n.Kernel() != nil && slices.ContainsFunc(n.Kernel().Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
 }

@@ -51,12 +51,13 @@ func (g *Graphs) watchOnce() error {
 	return g.watch()
 }
 
-// watch lets the interposer count the engine's own objects that it gives up although graphs refer to them: allocations, modules, events.
+// watch lets the interposer count the engine's objects that the engine gives up although graphs refer to
+// them: allocations, modules, events.
 func (g *Graphs) watch() (err error) {
 	used := g.spec.Referenced()
 	var bases []uint64
 	for i, a := range g.spec.Allocations {
-		// By name, the tensor's place is known, and not that of the allocation around it: all suballocated ones count.
+		// By name, the tensor's place is known, but not that of the allocation around it: all suballocated allocations count.
 		if a.Owner == graphir.OwnerEngine && g.Memory.Base[i] != 0 && (used[i] || a.Suballocated) {
 			bases = append(bases, g.Memory.Base[i])
 		}
