@@ -12,7 +12,7 @@ TORCH_LIB     ?= build/torch/lib-$(TORCH_VERSION)
 # One shared object of each folder besides torch's own whose imports the stand-ins have to satisfy.
 TORCH_USERS   ?=
 
-# The nvidia-* wheels are what the stand-ins replace, hence --no-deps; these are the rest of torch's needs.
+# The stand-ins replace the nvidia-* wheels, hence --no-deps; these are the rest of torch's needs.
 TORCH_NEEDS := typing_extensions sympy mpmath networkx jinja2 MarkupSafe filelock fsspec numpy
 
 $(TORCH_VENV)/installed:
@@ -21,20 +21,20 @@ $(TORCH_VENV)/installed:
 	$(TORCH_VENV)/bin/pip install --quiet --no-cache-dir --no-deps torch==$(TORCH_VERSION) $(TORCH_NEEDS)
 	touch $@
 
-# What the engine itself imports, and the Triton that this torch names.
+# The packages that the engine itself imports, and the Triton that this torch names.
 TORCH_TRITON := from importlib.metadata import requires; print(next(r.split(";")[0] for r in requires("torch") if r.startswith("triton")))
 $(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
 	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir -r $(TORCH)/requirements.txt
 	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir --no-deps "$$($(TORCH_VENV)/bin/python -c '$(TORCH_TRITON)')"
 	touch $@
 
-# The CUDA runtime and the stand-ins, of which torch's imports decide what is generated.
+# The CUDA runtime and the stand-ins. torch's imports decide which functions of the stand-ins are generated.
 $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 	$(MAKE) --no-print-directory simgpu-libraries CUDA=$(TORCH_CUDA) SIMGPU_LIB=$(TORCH_LIB) SIMGPU_PYTHON=$(TORCH_PYTHON) \
 		FOR="$$(test ! -d $(TORCH_VENV) || find -H $(TORCH_VENV) -name libtorch_cuda.so -printf '%h ' $(patsubst %,-o -name % -printf '%h ',$(TORCH_USERS)))"
 	touch $@
 
-# The name by which Triton links what it compiles for the host.
+# The name by which Triton links the code that it compiles for the host.
 build/simulated/libcuda.so: build/simulated/libcuda.so.1
 	ln -sf $(<F) $@
 
@@ -56,7 +56,7 @@ torch-shapes: torch
 test-torch-ranks: torch
 	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test --ranks $(or $(RANKS_OF),2,4)
 
-# What the plug-in decides, where there is a Python; needs no torch.
+# Tests of the plug-in's decisions, if there is a Python. They need no torch.
 torch-test:
 	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges test_holes; fi
 
@@ -66,7 +66,7 @@ test-torch: torch torch-test
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
 	$(TORCH_RUN) --results docs/results/tested/torch.json $(CASE:%=--only %)
 
-# Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures what compiling its traces takes.
+# Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures the compilation of its traces.
 TORCH_BENCH := build/torch/bench
 .PHONY: bench-torch
 bench-torch: torch

@@ -22,13 +22,13 @@ endif
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
-# The last commit that changed more than documents, if nothing else is changed.
+# The last commit that changed more than documents, if no other file has uncommitted changes.
 VLLM_COMMIT = $(shell git diff --quiet HEAD -- . ':!*.md' ':!docs' && git log -1 --format=%h --abbrev=12 -- . ':!*.md' ':!docs')
 
 VLLM_RUN = --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
-# Needs no GPU; the first run installs vLLM and torch (3.5 GB). Cases that were shown are not run again, if nothing changed that they depend on. VLLM_VERSIONS: several releases, or all that
-# are supported: the newest with every combination for four models, the oldest with the usual cases, others with six.
+# Needs no GPU; the first run installs vLLM and torch (3.5 GB). Cases that were shown are not run again if the files that they depend on are the same. VLLM_VERSIONS: several
+# releases, or all that are supported: the newest with every combination for four models, the oldest with the usual cases, others with six.
 ifneq ($(VLLM_VERSIONS),)
 VLLM_SUPPORTED := $(shell cd $(VLLM) && $(VLLM_PYTHON) -c "from medusa_vllm import gate; print(*gate.SUPPORTED)")
 VLLM_FEW       := --models llama,qwen2-moe --pieces FULL_AND_PIECEWISE
@@ -47,11 +47,11 @@ test-vllm: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/run.py $(VLLM_RUN) --results docs/results/tested/vllm-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)" $(VLLM_CASES)
 endif
 
-# What becomes of each architecture that vLLM generates text with; several hours, of which what was shown is not run again, if nothing changed that it depends on.
+# The outcome of each architecture that vLLM generates text with; several hours. Architectures that were shown are not run again if the files that they depend on are the same.
 test-vllm-architectures: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/architectures.py $(VLLM_RUN) --results docs/results/vllm-architectures.json --commit "$(VLLM_COMMIT)"
 
-# Whatever keeps a start from being restored; some forty starts.
+# The faults that keep a start from being restored; some forty starts.
 test-vllm-faults: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/faults.py $(VLLM_RUN)
 
@@ -71,7 +71,7 @@ test-vllm-sleep: vllm
 test-vllm-ranks: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/ranks_run.py $(VLLM_RUN) --ranks $(or $(RANKS_OF),2) $(VLLM_CASES)
 
-# What JIT compilers make travels along: a first start elsewhere compiles nothing.
+# The artifact bundles the output of JIT compilers: a first start on another machine does not compile.
 test-vllm-caches: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/caches.py $(VLLM_RUN)
 
@@ -79,11 +79,11 @@ test-vllm-caches: vllm
 bench-boot: vllm
 	ROUNDS=$(ROUNDS) $(VLLM_PYTHON) $(VLLM)/test/boot.py $(VLLM_RUN)
 
-# What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
+# Tests of the plug-in's decisions, if there is a Python. They need neither vLLM nor torch.
 vllm-test:
 	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_adapters test_elastic test_sleep test_run test_state test_capture test_inputs test_queries test_tokens test_fingerprint test_architectures test_sources; fi
 
-# What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
+# The differences between a release and the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
 # result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.
 vllm-fingerprint:
 	$(VLLM_PYTHON) $(VLLM)/fingerprint/releases.py --version $(or $(VERSION),$(error vllm-fingerprint needs VERSION=x)) $(SOURCE:%=--source %) $(KEEP:%=--keep) \

@@ -34,7 +34,7 @@ def read(path):
 
 
 def apply(patch, source, folder):
-    """The files that the patch changes, changed, beside links to the rest of the package."""
+    """Copies the package's Python files to the folder, and applies the patch to them."""
     shutil.copytree(os.path.join(source, "vllm"), os.path.join(folder, "vllm"), ignore=lambda at, names: [n for n in names if not (n.endswith(".py") or os.path.isdir(os.path.join(at, n)))])
     done = subprocess.run(["git", "apply", "--unidiff-zero", "-p1", patch], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:

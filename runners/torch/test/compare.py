@@ -1,10 +1,10 @@
 """Compares natively captured graphs with restored ones, from the simulated GPU's own account of both processes.
 
 In: for each process the ground truth that the device wrote (simgpu/README.md) and the places of its named tensors
-as torch reports them. Out: counts and a list of differences. Nothing that Medusa recorded or derived is read here.
+as torch reports them. Out: counts and a list of differences. No data is read that Medusa recorded or derived.
 
-Several native processes are given, so that bytes that no code ever wrote can be told from values: they differ between
-processes and lead to no memory in any.
+Several native processes are given, so that bytes that no code ever wrote can be distinguished from values: they differ
+between processes and are an address in none.
 """
 
 import bisect
@@ -65,8 +65,8 @@ def side_by_side(live):
 
 
 def read(truth, places, expandable=False):
-    """The graphs of one process by label, but for those that have none: the engine makes them in every start. Captured
-    ones are instantiated in the engine's order, restored ones in any."""
+    """The graphs of one process by label, without those that have no label: the engine makes them in every start.
+    Captured ones are instantiated in the engine's order, restored ones in any."""
     with open(places, encoding="utf-8") as f:
         named = json.load(f)
     graphs, live, globals_, events = [], {}, 0, {}
@@ -102,7 +102,7 @@ def address(text):
 
 
 def node(at, fields, events):
-    """at: the node's place, which of an embedded graph's begins with its parent's. Events are alike by their number."""
+    """at: the node's place. In an embedded graph it begins with the parent's place. Events are compared by their number."""
     kind = fields[0]
     if kind == "kernel":
         name, module, grid, block, shared, params = fields[1:7]
@@ -120,17 +120,17 @@ def node(at, fields, events):
     return Node(kind, [*fields, at], {})
 
 
-WINDOW = 1 << 20  # the base of an access-policy window has this place among the parameters: behind all
+WINDOW = 1 << 20  # the base of an access-policy window has this place among the parameters: after all others
 
 
 def by_medusa(natives):
-    """Of what each native process has, that of the recorded ones."""
+    """The items of the recorded processes, from a list with one item for each native process."""
     return [*natives[:2], *natives[3:]]
 
 
 class Comparison:
-    """natives[0] and natives[1] are the processes that were compiled, natives[2] knew nothing of Medusa, and any further ones were
-    recorded, too, and held against what was compiled."""
+    """natives[0] and natives[1] are the recorded processes that were compiled, natives[2] ran without Medusa. Any further ones were
+    recorded, too, and compared with the compiled ones."""
 
     def __init__(self):
         self.differences = []
@@ -188,15 +188,15 @@ class Comparison:
 
     @staticmethod
     def host_address(natives, memories, z, memory):
-        """A parameter that is another word in each native process and leads nowhere in any can be an address of the host's own memory.
-        What is restored is no address either, and not zero, for which a kernel may ask."""
+        """A parameter that is another word in each native process, and a device address in none, can be an address of the host's memory.
+        Then the restored word is no device address either, and not zero, because a kernel may test for zero."""
         words = [int.from_bytes(x, "little") for x in natives]
         nowhere = all(m.place(word) is None for word, m in zip(words, memories))
         restored = int.from_bytes(z, "little")
         return nowhere and len(set(words)) == len(words) > 1 and restored != 0 and memory.place(restored) is None
 
     def piece(self, where, natives, memories, z, memory):
-        """An aligned word, or a byte that is part of none."""
+        """An aligned word, or a byte that is part of no aligned word."""
         places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
         restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
         recorded, seen = places[:2], by_medusa(places)
@@ -204,14 +204,14 @@ class Comparison:
             # No pointer: one that the engine passes leads somewhere in every process.
             stale = recorded[0] is not None and (recorded[0][0] == "memory" or not self.agree(seen))
             if restored is None and self.agree(recorded) and stale and not any(z):
-                self.unwritten += len(z)  # an old address of memory that was nobody's, or of one process fewer, is left out whole
+                self.unwritten += len(z)  # an old address of free memory, or one that a process lacks, is left out whole
             elif restored is None:
                 self.plain(where, natives, z)
             else:
                 self.differ(where, natives, places, z, restored)
             return
         if restored is None and len(seen) > 2 and not any(self.agree(two) for two in itertools.combinations(seen, 2)):
-            # Live addresses that no two recorded processes have in common are left out whole, or but for bytes that are alike by chance.
+            # Live addresses that no two recorded processes have in common are left out whole, or but for bytes that are equal by chance.
             if any(z):
                 self.plain(where, natives, z)
             else:
@@ -226,20 +226,20 @@ class Comparison:
             self.differ(where, natives, places, z, restored)
             return
         else:
-            self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
+            self.unwritten += len(z)  # equal remains in the recorded processes: restored as the pointer that they seem to be
         for process, native in enumerate(places if self.agree(places) else recorded):
             self.place(where, process, native, restored)
 
     @staticmethod
     def agree(places):
-        """Whether a word leads to the same in several native processes. Memory without a name has another number in each."""
+        """Whether a word points to the same place in several native processes. Memory without a name has another number in each."""
         if None in places:
             return False
         return len({p if p[0] == "tensor" else (p[0], *p[2:]) for p in places}) == 1
 
     def place(self, where, process, native, restored):
-        """The same byte of the same tensor. Of memory without a name: the same byte of an allocation of the same size, and always of
-        the same one."""
+        """The places have to be the same byte of the same tensor. In memory without a name: the same byte of an allocation of the same
+        size, and always of the same allocation."""
         if native is None or restored is None or "tensor" in (native[0], restored[0]):
             if native != restored:
                 self.differ(where, native, restored)
@@ -253,8 +253,8 @@ class Comparison:
             self.differ(where, a, "is", forward[a], "and", b)
 
     def plain(self, where, natives, z):
-        """Bytes that are alike in all native processes are constants. Those that are not were never written: what is
-        restored holds the bytes that all recorded processes had in common, or zero."""
+        """Bytes that are equal in all native processes are constants. Other bytes were never written: the restored byte is
+        the one that all recorded processes had in common, or zero."""
         for i, byte in enumerate(z):
             values = [x[i] for x in natives]
             if len(set(values)) > 1:

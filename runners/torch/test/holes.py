@@ -1,8 +1,8 @@
 """Collective calls in restored graphs, for a comparison with natively captured ones.
 
 In: graphs by label, by the device's own account (compare.py). Out: restored graphs as if the calls had been captured in them, and how many calls
-they hold. A restored call is an embedded graph of one node, in the place of the native node. Nothing here fails: an embedded graph of another form stays,
-and differs from what is native.
+they hold. A restored call is an embedded graph of one node, in the place of the native node. Fails: never; an embedded graph of another form stays,
+and differs from the native node.
 """
 
 import dataclasses
@@ -36,5 +36,5 @@ def splice(graphs):
 
 
 def calls(graphs):
-    """In graphs as they stand: of restored ones, those that stand in a place of their own count as none."""
+    """The number of calls in graphs as they are. Calls in embedded graphs do not count."""
     return sum(is_call(node) for graph in graphs.values() for node in graph.nodes if "/" not in at(node))

@@ -1,7 +1,7 @@
-"""What LoRA's kernels read besides a step's inputs: the weights of adapters, and which row is whose.
+"""The buffers that LoRA's kernels read besides a step's inputs: the weights of adapters, and the adapter of each row.
 
-In: a model runner. Out: its buffers, and for a replay the state that vLLM's captures have: dummy adapters, one after the other, in rows. Fails: as vLLM's own
-functions do. A model runner without LoRA has none of this.
+In: a model runner. Out: its buffers, and for a replay the state that vLLM's captures have: the rows use dummy adapters in turn. Fails: as vLLM's own
+functions do. A model runner without LoRA has none of these buffers.
 
 vLLM copies an adapter's weights into a slot of buffers that each layer has, before the first step that needs it. Graphs read the buffers.
 """
@@ -18,12 +18,12 @@ def wrappers(runner):
 
 
 def slots(found):
-    """Those of the model's tensors that hold weights of adapters."""
+    """The tensors of the model that hold weights of adapters."""
     return [(name, t) for name, t in found if "lora_a_stacked" in name or "lora_b_stacked" in name]
 
 
 def tables():
-    """(name, tensor) of what vLLM makes once for each layer's slots, at the first forward with adapters: the addresses of slots, and their strides."""
+    """(name, tensor) of the tables that vLLM makes once for each layer's slots, at the first forward with adapters: the addresses and strides of slots."""
     from vllm.lora.ops.triton_ops import utils  # and Triton with it, for starts with adapters alone
 
     for kind, made in {"a": utils._LORA_A_PTR_DICT, "b": utils._LORA_B_PTR_DICT}.items():
@@ -32,14 +32,14 @@ def tables():
 
 
 def owners(runner):
-    """The objects that hold what a step's kernels are told, by name: one for each part of a model that has adapters."""
+    """The objects that hold the adapters of a step's rows for LoRA's kernels, by name, for each part of a model that has adapters."""
     for part, wrapper in wrappers(runner).items():
         for kind, owner in {"": wrapper, ".tokens": wrapper.token_mapping_meta, ".prompts": wrapper.prompt_mapping_meta}.items():
             yield f"lora.{part}{kind}", owner
 
 
 def select(runner, batch):
-    """Tells the kernels of a batch in which as many adapters take turns as its descriptor says. The adapters are not there, and need not be."""
+    """Sets the kernels' inputs for a batch whose requests use, in turn, as many adapters as its descriptor has. The adapters need not be loaded."""
     if not wrappers(runner):
         return
     tokens, requests = batch.num_tokens, min(batch.num_tokens, runner.max_num_reqs)
@@ -51,7 +51,7 @@ def select(runner, batch):
 
 @contextlib.contextmanager
 def made_up(runner):
-    """Meanwhile vLLM takes the adapters 1, 2, 3 … for loaded, in the slots 0, 1, 2 …, and changes no weights: to load one would write over those of a slot."""
+    """Meanwhile vLLM takes the adapters 1, 2, 3 … for loaded, in the slots 0, 1, 2 …. It changes no weights: loading an adapter would overwrite a slot."""
     if not wrappers(runner):
         yield
         return

@@ -1,7 +1,7 @@
-"""vLLM's pool of the KV cache's blocks, which hands out only those below a number.
+"""vLLM's pool of the KV cache's blocks, which hands out only the blocks below a number.
 
 In: the pool that the scheduler has made, with all blocks that have addresses. Out: blocks that have memory. Blocks from the number on leave the free queue and the
-prefix cache; those that requests have leave them when the last request lets go. Fails: nothing.
+prefix cache at once. A block that requests hold is withdrawn when the last request frees it. Fails: never.
 """
 
 from vllm.v1.core.block_pool import BlockPool
@@ -10,7 +10,7 @@ from vllm.v1.core.block_pool import BlockPool
 class Blocks(BlockPool):
     @classmethod
     def of(cls, pool, below):
-        """Makes a pool one of these. None of its blocks are in use."""
+        """Turns a BlockPool into a Blocks. None of its blocks are in use."""
         pool.__class__, pool.below = cls, pool.num_gpu_blocks
         pool.restrict(below)
         return pool
@@ -32,7 +32,7 @@ class Blocks(BlockPool):
         self.evict_blocks({b.block_id for b in blocks})
 
     def busy(self):
-        """Whether requests have blocks that are not handed out any more."""
+        """Whether requests still hold blocks that are not handed out any more."""
         return any(b.ref_cnt for b in self.blocks[self.below :])
 
     def free_blocks(self, ordered_blocks):
@@ -42,14 +42,14 @@ class Blocks(BlockPool):
         self._withdraw([b for b in blocks if b.block_id >= self.below and not b.ref_cnt])
 
     def get_cached_block(self, block_hash, kv_cache_group_ids):
-        """A request that went on with a block that is to go would keep it from going."""
+        """Ignores cached prefixes in blocks that are to go: a request that used such a block would keep it in use."""
         found = super().get_cached_block(block_hash, kv_cache_group_ids)
         # mutant: cached prefix in a block that goes
         return None if found and any(b.block_id >= self.below for b in found) else found
 
 
 def limit(blocks, took):
-    """The pool that is made next in this process hands out blocks below this number. took is called with it."""
+    """Makes the next BlockPool of this process hand out only the blocks below this number. took is called with the pool."""
     made = BlockPool.__init__
 
     def limited(self, *args, **kwargs):

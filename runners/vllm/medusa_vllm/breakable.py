@@ -1,10 +1,10 @@
 """vLLM's breakable graphs: a forward that is captured in segments, with eager calls in between, such as attention's.
 
 In: the session, vLLM's wrapper around the model, and the batches that it captures. Out: the wrapper's entries, filled. Fails: as
-capture does; eager calls that no other process could make are refused.
+capture does; eager calls that another process could not make are refused.
 
-While vLLM captures, a call that breaks a graph ends one segment and begins the next. The wrapper keeps the segments and the calls of each batch in order, and a replay goes through both. A
-restored start captures nothing, and so makes none of these calls: an artifact says which function was called, and with what.
+While vLLM captures, a call that breaks a graph ends one segment and begins the next. The wrapper keeps the segments and the calls of each batch in order, and a
+replay goes through both. A restored start makes no captures, and so none of these calls. Therefore an artifact records the function of each call and its arguments.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ class Breakable(Results):
         super().__init__(session, memory)
         self.wrapper, self.part = wrapper, part
         self.batches = {told(batch): batch for batch in batches}
-        self.steps = {}  # of each batch: the calls, and what the forward returns
+        self.steps = {}  # of each batch: the calls, and the forward's results
 
     @functools.cached_property
     def keys(self):
-        """The batches by label, once the graphs are captured or restored: only then it is known how many segments a forward has."""
+        """The batches by label. Read it after the captures or the restore: only then the number of a forward's segments is known."""
         if not self.steps and self.batches:
             self.steps = json.loads(self.session.noted(self.part + NOTE))
         found = [(t, batch, len(self.steps[t][0])) for t, batch in self.batches.items()]
@@ -46,7 +46,7 @@ class Breakable(Results):
 
     @contextlib.contextmanager
     def recorded(self):
-        """While vLLM captures a batch, its forward goes through here."""
+        """Inside this context, the forward of each batch that vLLM captures goes through run."""
         self.wrapper._capture = self.capture
         try:
             yield
@@ -87,7 +87,7 @@ class Breakable(Results):
         self.session.captured.append(label)
 
     def described(self, call):
-        """Of a call that vLLM makes between two segments: the function and its arguments, as a restored start finds them."""
+        """A call that vLLM makes between two segments: its function and its arguments, in a form that a restored start can look up."""
         of = inspect.getclosurevars(call).nonlocals
         function, args, kwargs = of["fn"], of["weak_args"], of["weak_kwargs"]
         name = function.__module__, function.__qualname__
@@ -106,7 +106,7 @@ class Breakable(Results):
         return self.wrapper.unwrap().named_modules()
 
     def owned(self):
-        """Other tensors among the arguments have to lie in memory of graphs: a restored start has no others."""
+        """Tensors that are not part of a named one have to lie in memory of graphs: a restored start has no other tensors."""
         pool = tuple(self.wrapper.graph_pool)
         segments = [(s["address"], s["address"] + s["total_size"]) for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == pool]
         # mutant: arguments that only this process has
@@ -125,7 +125,7 @@ class Breakable(Results):
             find(*name)
         arguments = [a for _, args, kwargs in calls for a in (*args, *kwargs.values())]
         for argument in {tuple(a[:2]): a for a in (*arguments, *(r for _, (_, results) in steps.values() for r in results))}.values():
-            self.passed(argument)  # its inputs are there
+            self.passed(argument)  # fails if its inputs are missing
         for batch, (calls, output) in steps.items():
             segments = Segments(self, calls, [graphs[segment(i, batch, self.part)] for i in range(len(calls) + 1)])
             self.wrapper.entries[batch] = Entry(self, batch, segments, output)
@@ -146,7 +146,7 @@ class Breakable(Results):
 
 
 class Segments:
-    """As vLLM's BreakableCUDAGraphCapture, once it is over. The calls are made when it is first replayed: there are thousands."""
+    """Has the interface of vLLM's BreakableCUDAGraphCapture after its end. The call objects are made at the first replay, because there are thousands."""
 
     def __init__(self, breakable, calls, graphs):
         self.breakable, self.calls, self.graphs = breakable, calls, graphs
@@ -163,7 +163,7 @@ class Segments:
 
 
 class Entry:
-    """As the entries of vLLM's wrapper."""
+    """Has the interface of the entries of vLLM's wrapper."""
 
     input_addresses = None
 
@@ -185,8 +185,8 @@ BREAKS = eager_break_during_capture(lambda: None).__code__
 
 
 def find(module, name):
-    """The function of that name. Fails if it breaks no graphs: an artifact can name no others. Outside of a capture it does no more than what vLLM
-    decorates."""
+    """The function of that name. Fails if the function breaks no graphs: an artifact may name no other functions. Outside of a capture, it only calls the
+    function that vLLM decorated."""
     found = functools.reduce(lambda of, part: getattr(of, part, None), name.split("."), sys.modules.get(module))
     # mutant: functions that an artifact may name
     if getattr(found, "__code__", None) is not BREAKS:

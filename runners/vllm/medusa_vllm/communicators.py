@@ -9,7 +9,7 @@ from vllm.distributed.device_communicators.cuda_communicator import CudaCommunic
 
 import medusa
 
-# vLLM's other ways to add up, by the attribute that holds each. NCCL serves those that they refuse.
+# vLLM's other implementations of all-reduce, by the attribute that holds each. NCCL takes the calls that they refuse.
 OTHERS = {"ca_comm": "custom all-reduce", "qr_comm": "quick all-reduce", "symm_mem_comm": "symmetric memory", "fi_ar_comm": "FlashInfer's all-reduce", "aiter_ar_comm": "AITER's all-reduce"}
 
 made = []  # in this process, in the order in which all ranks make them
@@ -17,7 +17,7 @@ made = []  # in this process, in the order in which all ranks make them
 
 class Communicator(CudaCommunicator):
     def __init__(self, *args, **kwargs):
-        # Tensors of the making come from a block that is free already: a segment that was allocated here would not be the engine's.
+        # This leaves a free block for the tensors of the constructor: a segment that was allocated below would not be the engine's.
         torch.zeros(1, device=args[1] if len(args) > 1 else kwargs["device"])
         with medusa.communicator():
             super().__init__(*args, **kwargs)
@@ -25,7 +25,7 @@ class Communicator(CudaCommunicator):
 
 
 def reason():
-    """Why calls of these communicators are no holes of a graph, or None."""
+    """Why calls of these communicators cannot be holes of a graph, or None."""
     for communicator in made:
         for name, other in OTHERS.items():
             way = getattr(communicator, name, None)
@@ -41,7 +41,7 @@ def reason():
 
 
 def mark(session):
-    """From now on captures take calls of NCCL as holes."""
+    """From now on, captures record calls of NCCL as holes."""
     communicators = medusa.Communicators(session)
     for nccl in (communicator.pynccl_comm for communicator in made):
         nccl.nccl = communicators.add(nccl.nccl, nccl.comm, nccl.world_size)

@@ -3,9 +3,10 @@
 In: vLLM's configuration, its model, the name of its settings (identity.py). Out: compiled code where this process looks for
 it. Fails: as the file system does; vLLM then compiles.
 
-vLLM keys a model's compiled code by all settings, where the model and the user's home lie among them, and what Inductor made of its
-pieces by the sources' places, too. Compiled code depends on none of these, and neither does an artifact's identity. So
-recording runs note the source of each folder of compiled code, and a start whose key differs gets a link to it.
+vLLM's key of a model's compiled code covers all settings, including the paths of the model and of the user's home. The key of
+Inductor's output for the pieces also covers the paths of the sources. Compiled code depends on none of these paths, and neither
+does an artifact's identity. So recording runs note the sources of each folder of compiled code, and a start whose key differs gets
+a link to the folder.
 """
 
 import hashlib
@@ -29,11 +30,11 @@ def digest(text):
 
 
 class Code:
-    """Made before the model is compiled, which may change the configuration that keys are made from."""
+    """Make it before the model is compiled: compiling may change the configuration that keys are made from."""
 
     def __init__(self, config, model, settings):
         self.compilation, self.settings = config.compilation_config, settings
-        self.named = bool(self.compilation.cache_dir)  # by the user: the place of the pieces
+        self.named = bool(self.compilation.cache_dir)  # whether the user named the pieces' folder
         self.root = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache")
         self.parts = {}  # each compiled part of the model, with the folder in which vLLM looks for it
         for part in model.modules() if envs.VLLM_USE_AOT_COMPILE else ():
@@ -42,7 +43,7 @@ class Code:
                 self.parts[part] = os.path.join(self.root, "torch_aot_compile", key)
 
     def keep(self):
-        """Notes the compiled folders and their sources, unless the user named the place of the pieces. With torch 2.13 and later, the folders hold the pieces."""
+        """Notes the compiled folders and their sources, unless the user named the pieces' folder. With torch 2.13 and later, the folders hold the pieces."""
         pieces = self.compilation.cache_dir or ""
         for part, folder in self.parts.items():
             if os.path.isdir(folder) and not self.named:

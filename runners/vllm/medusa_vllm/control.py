@@ -1,7 +1,7 @@
 """The size of an elastic KV cache while the engine serves: the worker's methods for vLLM's collective_rpc, and GET /kv_cache and POST /kv_cache?bytes=N.
 
 In: calls of the worker, which vLLM makes between two steps; requests to vLLM's API server, whose plug-in for endpoints this is if VLLM_PLUGINS names medusa.
-Out: a status of HTTP, and the cache's size. Fails: status 400 for a size that cannot be, 500 for an error of the driver.
+Out: an HTTP status, and the cache's size. Fails: status 400 for an invalid size, 500 for an error of the driver.
 """
 
 import asyncio
@@ -9,13 +9,13 @@ import asyncio
 from . import contract, metrics
 
 DONE, PENDING, REFUSED, FAILED = 200, 202, 400, 500
-AGAIN = 0.02  # seconds until a resize is asked for again that waits for requests
-LARGEST = 2**63 - 1  # that a call to the engine's process can hold
+AGAIN = 0.02  # seconds until a resize that waits for requests is tried again
+LARGEST = 2**63 - 1  # the largest size that a call to the engine's process can hold
 ABSENT = f"resize KV cache: it has one size (start with {contract.ENV_VLLM_KV}=elastic, and see why Medusa takes no part)"
 
 
 def answer(cache, step=None):
-    """The status, and the cache's size or an error. step says whether the size is as asked."""
+    """The status, and the cache's size or an error. step() returns whether the size is as asked."""
     if cache is None or cache.pool is None:
         return REFUSED, {"error": ABSENT}
     try:
@@ -28,7 +28,7 @@ def answer(cache, step=None):
 
 
 class Resized:
-    """What vLLM calls of the worker. A cache that the scheduler does not know yet has no size."""
+    """The worker's methods that vLLM calls. A cache that the scheduler does not know yet has no size."""
 
     cache = None
 
@@ -88,7 +88,7 @@ class Endpoint:
         return found
 
     async def resize(self, text, left):
-        """One resize after another. If the client leaves, the cache keeps its size."""
+        """Resizes run one after another. If the client leaves, the cache keeps its size."""
         if not (text.isascii() and text.isdecimal()):
             return REFUSED, {"error": f"resize KV cache: size {text!r} is no number of bytes"}
         async with self.turn:

@@ -8,7 +8,7 @@ COMMUNICATOR = "medusa_vllm.communicators.Communicator"
 
 
 class Platform(CudaPlatform):
-    """Still CUDA to everything in vLLM that asks: the enumeration value is inherited."""
+    """The enumeration value is inherited, so that vLLM's other code still sees CUDA."""
 
     @classmethod
     def check_and_update_config(cls, vllm_config):

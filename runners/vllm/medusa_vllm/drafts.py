@@ -3,18 +3,18 @@
 In: a model runner whose draft model is loaded, and the manager of its model's graphs. Out: managers in the place of the draft model's, whose captures are
 recorded, or replaced by restored graphs together with those of the model. Fails: as capture does.
 
-vLLM captures the first forward of a draft model with all tokens of a step, and the others with a token for each request, in a manager each.
+vLLM captures the first forward of a draft model with all tokens of a step, and the others with one token for each request. Each kind has a manager.
 """
 
 from vllm.forward_context import BatchDescriptor
 
 
 def speculator(runner):
-    """The one that has a draft model, or None."""
+    """The runner's speculator if it has a draft model, or None."""
     found = getattr(runner, "speculator", None)
     if found is None:
         return None
-    from vllm.v1.worker.gpu.spec_decode.speculator import DraftModelSpeculator  # for starts with drafts alone
+    from vllm.v1.worker.gpu.spec_decode.speculator import DraftModelSpeculator  # only for starts with drafts
 
     return found if isinstance(found, DraftModelSpeculator) else None
 
@@ -35,7 +35,7 @@ def reason(runner):
 
 
 def named(runner, lengths):
-    """(name, tensor, bounds) of a draft model's inputs that are no mere numbers. lengths: bounds of a sequence's length."""
+    """(name, tensor, bounds) of a draft model's inputs whose values have bounds. lengths: bounds of a sequence's length."""
     found = speculator(runner)
     if not found:
         return []
@@ -60,7 +60,7 @@ class Drafts:
     """Takes the place of a draft model's managers, if there is one."""
 
     def __init__(self, main, base):
-        """main: the model's manager. base: the class that stands behind a manager of vLLM's in the order of classes."""
+        """main: the model's manager. base: the class that follows vLLM's manager class in the method resolution order."""
         self.main, self.speculator = main, speculator(main.runner)
         self.looking, self.asked = False, []  # managers that vLLM captures with, in order
         if self.speculator:
@@ -80,7 +80,7 @@ class Drafts:
 
 
 def followed(base, made):
-    """The class of a manager of the same kind, which shares the graphs' use with the model's manager."""
+    """A subclass of the given manager's class. Its managers share the graphs' Use with the model's manager."""
 
     class Manager(type(made), base):
         def __init__(self, drafts, part, made):

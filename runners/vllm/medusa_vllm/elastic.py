@@ -1,8 +1,8 @@
 """A KV cache that has the addresses of its recorded size, and memory for a part of its blocks.
 
-In: vLLM's configuration of a KV cache, and bytes. Out: a tensor over the addresses of each layer's cache, of which the first blocks may be used: as many in
+In: vLLM's configuration of a KV cache, and bytes. Out: a tensor over the addresses of each layer's cache. Its first blocks may be used, the same number in
 each layer. Block 0, vLLM's null block, is always one of them. Fails: MemoryError if the driver gives no addresses, or no memory;
-ValueError for a layout whose blocks do not lie one behind the other, and for a size that the cache cannot have.
+ValueError for a layout whose blocks are not contiguous, and for a size that the cache cannot have.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from vllm.v1.worker.gpu import attn_utils
 from medusa.ranges import PAGE, Ranges, blocks_in, pages_for
 
 ALLOCATE = "_allocate_kv_cache"  # of 0.26's attn_utils; a string, because other releases have no such function and are refused (gate.ELASTIC)
-WARM_UP = 17  # blocks that vLLM's own warm-up and the run that profiles name: 16 requests, and the null block
+WARM_UP = 17  # blocks that vLLM's own warm-up and the profile run use: 16 requests, and the null block
 
 
 class Cache:
-    """The ranges of all layers, with memory for the least part. Between two steps, its size may change."""
+    """The address ranges of all layers, at first with memory for the least number of blocks. The size may change between two steps."""
 
     def __init__(self, config, longest, device):
         if any(t.block_stride > 0 or t.size % config.num_blocks for t in config.kv_cache_tensors):
@@ -35,18 +35,18 @@ class Cache:
 
     @property
     def blocks(self):
-        """That may be used: every layer has them."""
+        """The number of blocks that may be used: every layer has memory for them."""
         return min(self.most, *(pages * PAGE // size for pages, size in zip(self.ranges.pages, self.sizes)))
 
     def pages(self, blocks):
         return [max(least, pages_for(blocks * size)) for least, size in zip(self.first, self.sizes)]
 
     def grow(self, total):
-        """Maps as many blocks as so many bytes pay for. An error leaves as many as every layer has got."""
+        """Maps as many blocks as fit into total bytes. After an error, the blocks that every layer has got stay mapped."""
         try:
             self.ranges.move(self.pages(max(self.blocks, blocks_in(total, self.sizes, self.most))))
         except MemoryError:
-            self.ranges.move(self.pages(self.blocks))  # pages that not every layer has are of no use
+            self.ranges.move(self.pages(self.blocks))  # unmaps pages of blocks that some layers lack
             raise
 
     def described(self):
@@ -60,8 +60,8 @@ class Cache:
         }
 
     def resize(self, total):
-        """Gives the cache so many bytes, rounded down to blocks in whole pages. While requests have blocks that are to go, the answer is False and nothing is
-        unmapped: call it again, or keep. After an error the cache has its old size."""
+        """Resizes the cache to total bytes, rounded down to blocks in whole pages. While requests hold blocks that are to go, it returns False and keeps all
+        pages mapped: call it again, or call keep. After an error the cache has its old size."""
         if not self.least <= total <= self.ranges.size:
             raise ValueError(f"resize KV cache: {total} bytes are not between the least, {self.least}, and the most, {self.ranges.size}")
         blocks = blocks_in(total, self.sizes, self.most)
@@ -88,7 +88,7 @@ class Cache:
 
 @contextlib.contextmanager
 def allocating(runner, make):
-    """While it lasts, vLLM's runner gets the memory of its KV cache from make, by the names of layers."""
+    """Inside this context, vLLM's runner gets the memory of its KV cache from make, by the names of layers."""
     kept = getattr(attn_utils, ALLOCATE)
     setattr(attn_utils, ALLOCATE, lambda config, *_: make(config))
     runner._allocate_kv_cache_tensors = make

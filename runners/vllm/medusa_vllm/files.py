@@ -1,6 +1,6 @@
 """Files that one process writes and another one reads, each in its own time.
 
-In: a path. Out: the JSON that lies there, or None. Fails: reading, nothing; writing, as the file system does.
+In: a path. Out: the JSON that lies there, or None. Fails: reading never; writing, as the file system does.
 """
 
 import json
@@ -16,7 +16,7 @@ def read(path):
 
 
 def write(path, value):
-    """In one step."""
+    """Replaces the file atomically."""
     new = f"{path}.{os.getpid()}"
     with open(new, "w", encoding="utf-8") as f:
         json.dump(value, f)

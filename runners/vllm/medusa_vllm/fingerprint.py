@@ -1,10 +1,10 @@
-"""Whether the installed vLLM is, as far as the plug-in is concerned, a release that it was tested with.
+"""Compares the parts of the installed vLLM that the plug-in uses with a release that it was tested with.
 
 In: the folder of the installed package; a file fingerprint-RELEASE.json beside this one for each supported release, which `make vllm-fingerprint`
-writes. Out: the name of a definition that differs. Fails: nothing; a file that cannot be read differs.
+writes. Out: the name of a definition that differs. Fails: never; a file of vLLM that cannot be read differs.
 
-A file holds hashes of the sources of what the plug-in uses of vLLM, and of what that calls (runners/vllm/fingerprint). Sources
-that are the same to the byte are told by one hash each; only others are parsed.
+A fingerprint file holds hashes of the definitions of vLLM that the plug-in uses, and of the definitions that these call
+(runners/vllm/fingerprint). It also holds one hash for each source file: only files whose hash differs are parsed.
 """
 
 import ast
@@ -28,7 +28,7 @@ def hashed(content):
 
 @functools.cache
 def difference(release, folder):
-    """What the package in a folder has otherwise than the release, as FILE:NAME, or None. What the plug-in uses itself goes first."""
+    """A definition in which the package in a folder differs from the release, as FILE:NAME, or None. Those that the plug-in uses go first."""
     with open(path(release), encoding="utf-8") as f:
         held = json.load(f)
     changed = {}
@@ -46,7 +46,7 @@ def difference(release, folder):
 
 
 def found(contents, file, name):
-    """The hash of a definition; the tree of its file takes the place of the file's content."""
+    """The hash of a definition. Replaces the file's content in contents by its syntax tree."""
     try:
         if isinstance(contents[file], bytes):
             contents[file] = ast.parse(contents[file])
@@ -56,7 +56,7 @@ def found(contents, file, name):
 
 
 def read(file):
-    """In few system calls: a start reads some 150 files."""
+    """The content of a file, or None. It makes few system calls, because a start reads some 150 files."""
     try:
         opened = os.open(file, os.O_RDONLY)
     except OSError:

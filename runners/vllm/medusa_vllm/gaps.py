@@ -1,6 +1,6 @@
-"""The parts of a piece of memory that nobody has named.
+"""The parts of a memory range that no known range covers.
 
-In: addresses and sizes. Out: the same. Nothing here fails.
+In: addresses and sizes. Out: the same. Fails: never.
 """
 
 

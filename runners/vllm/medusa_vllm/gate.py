@@ -1,7 +1,7 @@
 """Which starts Medusa takes part in.
 
 In: versions, and vLLM's configuration (only attributes are read, so that tests need no vLLM). Out: None, or the reason for
-a native start, in a few words. Nothing here fails.
+a native start, in a few words. Fails: never.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.30.0": "2.13", "0.31.0": "2.
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 RANKS = ("0.26.0",)  # with which several ranks were tested
 COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
-# Passes of the compiler whose kernels add up over ranks themselves.
+# Passes of the compiler whose kernels hold a collective operation.
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
 SPECULATION = None, "ngram", "ngram_gpu"  # without a draft model, and so without graphs of its own
 DRAFTS = "eagle", "eagle3", "mtp"  # by a draft model, on the V2 runner
@@ -24,8 +24,9 @@ MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE", "FULL"
 
 
 def version_reason(vllm, torch, difference, wanted=""):
-    """vLLM moves its modules between releases. difference names what the installed one has otherwise than a supported release
-    (fingerprint.py), the newest that is not newer; a release that has nothing otherwise is taken for it. wanted: MEDUSA_VLLM."""
+    """Compares the installed vLLM with a supported release, because vLLM moves its modules between releases. The supported release is the
+    newest that is not newer. difference(release) names a definition that differs, or is None (fingerprint.py): then the installed one is taken
+    for the supported one. wanted: MEDUSA_VLLM."""
     if wanted not in ("", TRY):
         return f"{contract.ENV_VLLM}={wanted} (known: {TRY})"
     # mutant: user who wants to try
@@ -129,8 +130,8 @@ def ranks_reason(config, vllm):
 
 
 def backend_reason(backends):
-    """Names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures, which a
-    start without captures would lack."""
+    """backends: names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures. A
+    start without captures would lack these wrappers."""
     supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN"}
     # mutant: attention backends
     other = sorted(set(backends) - supported)
@@ -138,7 +139,8 @@ def backend_reason(backends):
 
 
 def elastic_reason(config, vllm):
-    """Of an elastic KV cache: the scheduler has to learn how many blocks there are. Each release allocates the cache in its own way."""
+    """Why an elastic KV cache is not supported, or None. The scheduler has to learn the number of blocks. Releases allocate the cache in different
+    ways."""
     # mutant: release whose KV cache is allocated otherwise
     if vllm.split("+")[0] not in ELASTIC:
         return f"an elastic KV cache with vLLM {vllm} (supported: {', '.join(ELASTIC)})"
@@ -156,7 +158,7 @@ def elastic_reason(config, vllm):
 
 
 def graphs_reason(runner):
-    """Graphs that vLLM captures outside of its graph manager, and descriptors that have more to say than a label tells."""
+    """Graphs that vLLM captures outside of its graph manager are not supported."""
     capture = getattr(type(getattr(runner, "model_state", None)), "capture_inner_cudagraphs", None)
     # mutant: graphs within a model
     if capture and not capture.__module__.endswith(".model_states.interface"):
@@ -165,14 +167,16 @@ def graphs_reason(runner):
 
 
 def descriptor_reason(*kinds):
+    """A label has to contain all fields of a descriptor."""
     fields = labels.unknown(*kinds)
     return f"graphs of vLLM have properties that are not known here ({', '.join(fields)})" if fields else None
 
 
 @contextlib.contextmanager
 def asking(cache, needed, total):
-    """vLLM refuses to start if less memory is free than the share of the device that its profile may fill. A start without a profile needs what the
-    artifact says, and the session has found that free: vLLM is asked for no more. needed: bytes of the KV cache, or None if vLLM profiles."""
+    """vLLM refuses to start if less memory is free than the share of the device that its profile may fill. A start without a profile needs only the
+    bytes that the artifact records, and the session has found them free. So the share is lowered to these bytes meanwhile. needed: bytes of the
+    KV cache, or None if vLLM profiles."""
     share = cache.gpu_memory_utilization
     # mutant: memory that a restored start asks for
     if needed is not None:
@@ -185,7 +189,7 @@ def asking(cache, needed, total):
 
 
 def size_reason(size, total):
-    """Of a KV cache's size, by vLLM's profile. Estimates of graph memory have made it negative."""
+    """Why the KV cache cannot have the size that vLLM's profile leaves, or None. Estimates of graph memory have made that size negative."""
     # mutant: size of a KV cache that cannot be
     if not 0 < size <= total:
         return f"vLLM's profile leaves {size} bytes for the KV cache, of {total} (gpu_memory_utilization may be too low)"
@@ -193,7 +197,8 @@ def size_reason(size, total):
 
 
 def resources_reason(before, after):
-    """Keys of the memory that vLLM keeps for kernels and never frees. Of what a capture makes, only the graphs would know in a restored start."""
+    """before, after: keys of the memory that vLLM keeps for kernels and never frees. If a capture made such memory, only the graphs of a restored
+    start would know it."""
     # mutant: memory that a capture makes for good
     made = sorted(map(str, set(after) - set(before)))
     return f"captures make persistent workspaces ({', '.join(made)})" if made else None

@@ -23,7 +23,7 @@ from .use import Use
 
 
 class Captures(CudaGraphManager):
-    """Stands behind a manager of vLLM's in the order of classes. vLLM's own capture of a model ends in this one."""
+    """Follows vLLM's manager class in the method resolution order. vLLM's own capture of a model ends in this class's capture."""
 
     def follow(self, main, part=""):
         """main: the model's manager, whose graphs are restored together with this one's. part: begins the labels."""
@@ -32,7 +32,7 @@ class Captures(CudaGraphManager):
 
     @staticmethod
     def arguments(made):
-        """What a manager of vLLM's was made with. Releases add arguments, which the manager keeps under their names."""
+        """The arguments that vLLM's manager was made with. Releases add arguments. The manager keeps each under its name."""
         names = list(inspect.signature(type(made).__init__).parameters)[1:]
         lost = [name for name in names if not hasattr(made, name)]
         # mutant: argument of vLLM's manager that it does not keep
@@ -44,7 +44,7 @@ class Captures(CudaGraphManager):
         return self._capture_descs.get(CUDAGraphMode[mode], [])
 
     def cut(self, batches):
-        """The parts that vLLM captures the model's forwards in, which are known once it is compiled. batches: as its forwards have them."""
+        """Finds the pieces or segments of the model's forwards. They are known once the model is compiled. batches: as the forwards have them."""
         memory = None if self.main is self else self.main.pieces.memory
         if self.use_breakable_cg:
             self.init_breakable_cg_runner(self.runner.model)
@@ -79,14 +79,14 @@ class Captures(CudaGraphManager):
             super().capture(marked, progress_bar_desc)
 
     def take(self, graphs):
-        """Restored graphs, by label."""
+        """Takes restored graphs, by label."""
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[name] for name, d in self.by_label().items()}, True
 
     def rebuild(self, desc):
-        """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens and lengths that
-        verification chose: those of a capture count as padding, experts leave them out, and attention sees one token. So are block tables: since
-        0.33 a capture clears its rows, and those of the one before."""
+        """Rebuilds the state that attention backends keep for a step, as the graph's capture had it. The rows stay those of a request, with
+        the tokens and lengths that verification chose: the rows of a capture count as padding, experts leave them out, and attention sees one
+        token. The block tables stay those of verification, too: since 0.33 a capture clears its own rows and those of the capture before it."""
         inputs, tables = self.inputs, self.runner.block_tables
         kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, inputs.seq_lens, tables.slot_mappings, *tables.input_block_tables)]
         with adapters.made_up(self.runner):
@@ -130,7 +130,7 @@ class GraphManager(ModelCudaGraphManager, Captures):
 
     def fill(self, progress_bar_desc):
         self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
-        # In every start, and before the phases that a restored one skips: what factories write is no work that is missing there.
+        # Every start calls the factories before the phases that a restored start skips. So a restored start does not lack their writes.
         self.call_factories()
         self.drafts.look()
         if self.session.run == medusa.PROFILE:
@@ -144,7 +144,7 @@ class GraphManager(ModelCudaGraphManager, Captures):
         return [self, *self.drafts.asked]
 
     def finish(self):
-        """Behind the last capture of all."""
+        """Called after the last capture of all managers."""
         if not self.use.restored:
             torch.cuda.synchronize()
             marks.blocks()
@@ -155,13 +155,14 @@ class GraphManager(ModelCudaGraphManager, Captures):
             manager.take(graphs)
 
     def rise(self):
-        """Graphs are there again after a sleep."""
+        """Called when graphs are restored after a sleep."""
         for manager in self.managers():
             manager.pieces.rise()
 
     def prepare(self, step, run_triggers):
-        """Before verifying runs compare: of the two, only one has captured, and so written the outputs and the memory that libraries and attention
-        backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
+        """Called before the two verifying runs compare. Only one of them has captured, and so has written the outputs and the memory in
+        which libraries and attention backends keep their last steps. Therefore both take the same steps here, without graphs, in the order of
+        captures."""
         for manager in self.managers():
             manager._graphs_captured = False
         run_triggers()
@@ -174,7 +175,7 @@ class GraphManager(ModelCudaGraphManager, Captures):
             t.zero_()
 
     def before_replay(self, name):
-        """Whole steps have metadata of attention; pieces lie between attention."""
+        """Graphs of whole steps read metadata of attention. Pieces do not: they lie between the attention layers."""
         for manager in self.managers():
             if name in manager.by_label():
                 manager.rebuild(manager.by_label()[name])
@@ -182,5 +183,5 @@ class GraphManager(ModelCudaGraphManager, Captures):
                 manager.pieces.before_replay(self.runner, name)
 
     def in_forward(self, desc):
-        """The descriptor by which the pieces' wrappers find a graph, of the manager's."""
+        """The descriptor by which the pieces' wrappers find a graph, made from the manager's descriptor."""
         return BatchDescriptor(num_tokens=desc.num_tokens, has_lora=self.runner.lora_config is not None, num_active_loras=desc.num_active_loras)

@@ -8,8 +8,7 @@ import hashlib
 import json
 import os
 
-# Of the variables that vLLM keys compiled code by, those that hold a place, which depends on the user's home and the
-# installation.
+# The variables in vLLM's key of compiled code that hold a path. The path depends on the user's home and the installation.
 PLACES = "VLLM_CONFIG_ROOT", "VLLM_XLA_CACHE_PATH", "VLLM_RUST_FRONTEND_PATH"
 
 
@@ -18,7 +17,7 @@ def digest(text):
 
 
 def checkpoint(model, revision):
-    """A folder counts by its weight files' names and sizes, a name on a hub by its revision."""
+    """A folder is identified by the names and sizes of its weight files, a name on a hub by its revision."""
     if not os.path.isdir(model):
         return f"{model}@{revision}"
     files = sorted(f for f in os.listdir(model) if f.endswith((".safetensors", ".bin", ".pt", ".gguf")))
@@ -27,7 +26,7 @@ def checkpoint(model, revision):
 
 
 def settings(config):
-    """vLLM's own hash of all that its compiled code depends on, without the model's place: its contents count."""
+    """vLLM's own hash of all settings that its compiled code depends on, without the model's path: the model's contents count instead."""
     # mutant: configuration stays as it is
     config, config.model_config, config.speculative_config = copy.copy(config), copy.copy(config.model_config), copy.copy(config.speculative_config)
     config.model_config.model = ""
@@ -38,7 +37,7 @@ def settings(config):
 
 
 def draft(config):
-    """The configuration of a draft model that is one of its own."""
+    """The configuration of a separate draft model, or None."""
     return getattr(config.speculative_config, "draft_model_config", None)
 
 

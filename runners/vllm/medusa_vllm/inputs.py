@@ -25,7 +25,7 @@ def once(found, seen):
 
 
 def attention(runner):
-    """Groups of attention layers of both: a draft model's may have another backend."""
+    """Groups of attention layers of the model and of its draft model, by prefix. A draft model may have another backend."""
     # mutant: attention of a draft model
     groups = {"attention": runner.attn_groups, "draft.attention": getattr(drafts.speculator(runner), "attn_groups", [])}
     return {prefix: [group for of_cache in found for group in of_cache] for prefix, found in groups.items()}
@@ -66,7 +66,7 @@ def sampled():
 
 
 def caches(runner):
-    """The tensors of the KV cache. The states of a state space layer are several, and their memory is that of attention layers as well: then it counts as a whole."""
+    """The tensors of the KV cache. A state space layer has several states, and attention layers use the same memory: then each storage is one tensor."""
     if all(isinstance(held, torch.Tensor) for held in runner.kv_caches):
         return runner.kv_caches
     tensors = [t for held in runner.kv_caches for t in ([held] if isinstance(held, torch.Tensor) else held)]
@@ -135,7 +135,7 @@ def models(runner):
 
 
 def model_states(state):
-    """What prepares the inputs of a model in its own way: positions in several dimensions, embeddings in place of tokens."""
+    """The objects that prepare special inputs of a model: positions in several dimensions, embeddings in place of tokens."""
     parts = {"model": state, "rope": getattr(state, "rope_state", None), "encoder": getattr(state, "encoder_runner", None)}
     return {name: part for name, part in parts.items() if part is not None}
 
@@ -145,7 +145,7 @@ def buffers(runner):
 
 
 def named(runner, blocks):
-    """(name, tensor, bounds) for each that vLLM writes before a replay and that takes any value within bounds."""
+    """(name, tensor, bounds) for each tensor that vLLM writes before a replay and that takes any value within bounds."""
     b, length = buffers(runner), runner.model_config.max_model_len
     found = [
         ("input_ids", b.input_ids, {"lo": 0, "hi": b.vocabulary}),
@@ -168,14 +168,14 @@ def lengths(runner):
 
 
 def held(thing):
-    """(name, value) for each attribute of an object, or element of a list that is one."""
+    """(name, value) for each attribute of an object. If the attribute is a list, each element counts."""
     for key, value in vars(thing).items():
         for i, v in enumerate(value if isinstance(value, (list, tuple)) else [value]):
             yield f"{key}.{i}", v
 
 
 def attributes(prefix, thing):
-    """(name, tensor) for each tensor that an object holds, or of which it holds a copy on the host as well."""
+    """(name, tensor) for each tensor that an object holds, alone or with a copy on the host (CpuGpuBuffer)."""
     for name, t in held(thing):
         t = t.gpu if isinstance(t, CpuGpuBuffer) else t
         if isinstance(t, torch.Tensor):
@@ -183,10 +183,10 @@ def attributes(prefix, thing):
 
 
 def others(runner):
-    """(name, tensor) of the engine's own tensors: each has the same place and meaning in every start, and is not filled.
-    Part of it are metadata that attention backends write for each step into buffers that they keep, and query_start_loc,
-    in which only ascending values make sense. Arrays of addresses, which differ from start to start, stay without a
-    name: no decode graph reads them, and one that did would be refused."""
+    """(name, tensor) of the engine's own tensors. Each has the same place and meaning in every start, and verification does not
+    fill it. Among them are the metadata that attention backends write for each step into buffers that they keep, and
+    query_start_loc, in which only ascending values make sense. Arrays of addresses differ from start to start and get no
+    name: no decode graph reads them, and a graph that did would be refused."""
     yield from (named for named in owned(runner) if "_ptrs" not in named[0])
 
 
@@ -209,22 +209,22 @@ def modules(model):
 
 
 def digest(t):
-    """Of the memory that a tensor lies in, as far as its elements span."""
+    """A digest of the memory from a tensor's first element to its last."""
     last = sum((n - 1) * stride for n, stride in zip(t.shape, t.stride()))
     return hashlib.sha256(t.as_strided((last + 1,), (1,)).cpu().view(torch.uint8).numpy()).digest()
 
 
 def writes(t):
-    """What a write changes: the bytes of the memory, or torch's count, since a step may write the bytes that were there."""
+    """The values that a write changes: a digest of the memory, and torch's count of writes, because a step may write the same bytes again."""
     return digest(t), None if t.is_inference() else t._version
 
 
 def zeros(t):
-    """Bounds of an input of which nothing is known: an index that a kernel takes from it is a valid one. Floats need none."""
+    """Bounds of an input whose meaning is unknown: it is 0, so that an index that a kernel reads from it is valid. Floats need no bounds."""
     return {} if t.is_floating_point() else {"lo": 0, "hi": 1}
 
 
 def even_queries(runner, batch=None):
-    """Sets query_start_loc to that of a batch whose requests have as many tokens each; without a batch, to one token each."""
+    """Sets query_start_loc for a batch whose requests have the same number of tokens each; without a batch, for one token each."""
     start = buffers(runner).query_start_loc
     start.copy_(torch.tensor(queries.starts(start.numel(), batch), dtype=start.dtype))

@@ -16,16 +16,16 @@ WORDS = {
     "num_active_loras": "loras",
     "num_ubatches": "parts",
 }
-# The mode begins a label. With LoRA, either all descriptors of a start have it or those with adapters.
+# A label begins with the mode. With LoRA, either all descriptors of a start have has_lora, or those with adapters.
 OTHER = "cg_mode", "has_lora"
 
 
 class KeysDiffer(RuntimeError):
-    """The artifact's graphs are not those that this engine would capture. The identity should have told."""
+    """The artifact's graphs are not the graphs that this engine would capture. The identity should have differed."""
 
 
 def unknown(*kinds):
-    """The fields of classes of descriptors that no label would tell."""
+    """The fields of descriptor classes that a label does not contain."""
     # mutant: field of a descriptor that no label tells
     return sorted({f.name for kind in kinds for f in dataclasses.fields(kind)} - WORDS.keys() - set(OTHER))
 
@@ -36,25 +36,25 @@ def told(desc):
 
 
 def label(desc, part=""):
-    """Of a whole step's descriptor, of either model runner. The V1 runner's does not hold the mode. part: of a draft model."""
+    """The label of a whole step, by either runner's descriptor. The V1 runner's has no mode. part: of a draft model."""
     # mutant: label of a step
     return f"{part}{desc.cg_mode.name if hasattr(desc, 'cg_mode') else 'FULL'} {told(desc)}"
 
 
 def piece(index, desc, part=""):
-    """Of one of the pieces of a compiled model, by its place and the descriptor of a forward."""
+    """The label of a compiled model's piece, from its index and the descriptor of a forward."""
     # mutant: label of a piece
     return f"{part}PIECE {index} {told(desc)}"
 
 
 def segment(index, desc, part=""):
-    """Of a graph between the breaks of a forward, by its place."""
+    """The label of a graph between the breaks of a forward, from its index."""
     # mutant: label of a segment
     return f"{part}SEGMENT {index} {told(desc)}"
 
 
 def match(labels, graphs):
-    """Restored graphs by the labels of those that vLLM dispatches to."""
+    """Restored graphs by label. labels: of the graphs that vLLM dispatches to."""
     wanted, by_label = set(labels), {g.label: g for g in graphs}
     # mutant: graphs that vLLM would capture
     if wanted != by_label.keys():

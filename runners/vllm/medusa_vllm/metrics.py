@@ -2,11 +2,11 @@
 
 In: the status that the engine's process writes (MEDUSA_STATUS), beside it the size of an elastic KV cache, and prometheus_client as vLLM has set it up. Out:
 medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time), medusa_graphs,
-medusa_device_memory_free_bytes, and four gauges of an elastic KV cache. Fails: nothing; without a status there is nothing to tell.
+medusa_device_memory_free_bytes, and four gauges of an elastic KV cache. Fails: never; without a status there are no metrics.
 
 The API server is another process than the engine. If it is one process, a collector in its registry reads the status at
-each scrape. If vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made of files that processes leave, and
-such a registry is not looked at: one process counts there, once.
+each scrape. If vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made from files that processes leave, not from
+such a registry: one process counts there, once.
 """
 
 import atexit
@@ -24,14 +24,14 @@ TIME = "medusa_start_milliseconds", "Time of engine starts that Medusa itself to
 GRAPHS = "medusa_graphs", "Restored graphs"
 MEMORY = "medusa_device_memory_free_bytes", "Device memory that is free: at ready, and in the two starts that verified the artifact"
 
-# Of an elastic KV cache, by what the worker tells.
+# Gauges of an elastic KV cache, by the field that the worker reports.
 CACHE = {
     "range_bytes": ("medusa_kv_range_bytes", "Addresses of the KV cache"),
     "least_bytes": ("medusa_kv_least_bytes", "Memory that the KV cache has at the least"),
     "mapped_bytes": ("medusa_kv_mapped_bytes", "Memory that the KV cache has"),
     "blocks": ("medusa_kv_blocks", "Blocks of the KV cache that are handed out, the null block included"),
 }
-ENDING = ".kv"  # of the file of the cache's size, behind the status
+ENDING = ".kv"  # suffix of the file with the cache's size, beside the status
 
 
 def place():
@@ -81,7 +81,7 @@ class Collector:
 
 
 def count():
-    """Leaves the status of this start in the files of several processes, whichever of them is first."""
+    """Writes the status of this start to the metric files of several processes. Only the first process does so."""
     path = os.environ.get(contract.ENV_STATUS)
     status = read(path) if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR") else None
     if status is None:
@@ -99,7 +99,7 @@ def count():
 
 
 def resized(size):
-    """Leaves the size of an elastic KV cache to the API server."""
+    """Hands the size of an elastic KV cache to the API server."""
     path = os.environ.get(contract.ENV_STATUS)
     try:
         if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR"):

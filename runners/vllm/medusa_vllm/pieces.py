@@ -39,7 +39,7 @@ class Pieces(Results):
 
     @contextlib.contextmanager
     def recorded(self):
-        """While vLLM captures the pieces, each goes through here."""
+        """Inside this context, each piece that vLLM captures goes through run."""
         compiled = [w.runnable for w in self.wrappers]
         for i, w in enumerate(self.wrappers):
             w.runnable = functools.partial(self.run, i, w.runnable)
@@ -64,7 +64,7 @@ class Pieces(Results):
         return results
 
     def before_replay(self, runner, name):
-        """Attention lies between pieces, adapters in them."""
+        """Pieces contain adapters, but no attention."""
         adapters.select(runner, self.keys[name][1])
 
     def install(self, graphs):
@@ -72,7 +72,7 @@ class Pieces(Results):
         noted = json.loads(self.session.noted(self.part + NOTE)) if self.wrappers else {}
         self.results = {name: noted[name] for name in self.keys}
         for result in {tuple(result[:2]): result for _, found in self.results.values() for result in found}.values():
-            self.made(result)  # its inputs are there
+            self.made(result)  # fails if its inputs are missing
         for name, (wrapper, batch) in self.keys.items():
             wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
             wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
@@ -84,7 +84,7 @@ class Pieces(Results):
 
 
 class Entry:
-    """As vLLM's CUDAGraphEntry. There are thousands: the results are made when the graph is first replayed."""
+    """Has the interface of vLLM's CUDAGraphEntry. There are thousands, so the results are made when the graph is first replayed."""
 
     input_addresses = None
 

@@ -1,7 +1,7 @@
-"""The platform plug-in: it names the worker class, and changes nothing else about CUDA.
+"""The platform plug-in: it gives vLLM's CUDA platform Medusa's worker class.
 
 In: vLLM's search for platforms, its configuration. Out: worker.Worker if the user left the worker class open.
-Fails: nothing; a reason to stay out is said once on standard error.
+Fails: never; a reason for a native start is reported once on standard error.
 """
 
 import os
@@ -15,7 +15,7 @@ GROUP, NAME = "vllm.platform_plugins", "medusa"
 
 
 def native(reason):
-    """Says so once, in the status too, for all processes that vLLM starts from here."""
+    """Reports a native start once, in the status too, for all processes that vLLM starts from here."""
     import medusa
 
     try:
@@ -28,8 +28,8 @@ def native(reason):
 
 
 def activate():
-    """vLLM's entry point: the name of a platform class, or None if this is not for Medusa. If a status is asked for, an
-    untouched start tells its stages."""
+    """vLLM's entry point: the name of a platform class, or None if Medusa takes no part. If a status is asked for, a start
+    without Medusa reports its stages."""
     run = os.environ.get(contract.ENV_RUN)
     if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):
         return None
@@ -51,7 +51,7 @@ def importing():
 
 
 def version_reason(vllm, torch):
-    """vLLM, which is being imported, says where it lies."""
+    """vLLM is being imported, so its module holds its folder."""
     (folder,) = sys.modules["vllm"].__path__
     return gate.version_reason(vllm, torch, lambda release: fingerprint.difference(release, folder), os.environ.get(contract.ENV_VLLM, ""))
 
@@ -66,7 +66,7 @@ def rival(points=None):
 
 
 def choose_worker(parallel_config, refuse=native):
-    """The user's choice stands."""
+    """A worker class that the user chose stays."""
     if parallel_config.worker_cls == "auto":
         parallel_config.worker_cls = WORKER
     # mutant: worker of the user

@@ -1,7 +1,8 @@
-"""What a graph that is part of a step leaves for the rest of the step.
+"""The results that a graph of a part of a step leaves for the rest of the step.
 
-In: tensors, most in memory that only graphs have allocated, and other values, at the captures. Out: their places, types, shapes and strides for a note in the artifact, since a
-restored start makes no captures that would tell them; there, the tensors and values again. Fails: what verification could not fill with numbers is refused.
+In: tensors, most in memory that only graphs have allocated, and other values, at the captures. Out: their places, types, shapes and strides for a note in the artifact, because
+a restored start makes no captures that would tell them; in a restored start, the same tensors and values. Fails: results that verification could not fill with numbers are
+refused.
 """
 
 import torch
@@ -11,7 +12,7 @@ import medusa
 from medusa import marks
 from medusa.ranges import Memory
 
-TENSOR, EMPTY, LAYER, VALUE = "tensor", "empty", "layer", "value"  # kinds of what lies between graphs
+TENSOR, EMPTY, LAYER, VALUE = "tensor", "empty", "layer", "value"  # kinds of values between graphs
 
 
 class Results:
@@ -21,7 +22,7 @@ class Results:
         self.memory = {} if memory is None else memory
 
     def said(self, value):
-        """Of what lies between two graphs, how another process finds it."""
+        """A value between two graphs, in a form by which another process finds it."""
         if isinstance(value, torch.Tensor):
             return (TENSOR, *(self.place(value) or ())) if value.numel() else (EMPTY, *form(value))
         if isinstance(value, LayerName):
@@ -35,7 +36,8 @@ class Results:
         return {TENSOR: self.view, EMPTY: empty, LAYER: LayerName, VALUE: lambda value: value}[kind](*of)
 
     def place(self, t):
-        """Where a tensor lies, and its form: a named tensor and an offset in it if it is the engine's own, else memory of graphs, which gets a name."""
+        """The place of a tensor, and its form. If the tensor is the engine's own, the place is a named tensor and an offset in it. Else it is memory of graphs, which
+        gets a name."""
         # mutant: results that are the engine's own
         own = self.own(t)
         if own:
@@ -56,7 +58,7 @@ class Results:
         return next(((name, at - begin) for name, (begin, size) in self.session.named.items() if begin <= at and end <= begin + size), None)
 
     def returned(self, results):
-        """Of what a forward returns: a tensor, or several in a list or a tuple."""
+        """The results of a forward in that form: a tensor, or several in a list or a tuple."""
         kind = type(results).__name__ if isinstance(results, (tuple, list)) else ""
         return kind, [self.said(r) for r in (results if kind else [results])]
 
@@ -69,7 +71,7 @@ class Results:
         return torch.as_tensor(Memory(address + offset, size), device="cuda").view(dtype).as_strided(shape, stride)
 
     def again(self, kind, said):
-        """What a forward returned."""
+        """A forward's results, made from the form that returned gave."""
         results = [self.made(r) for r in said]
         return {"": lambda: results[0], "list": lambda: results, "tuple": lambda: tuple(results)}[kind]()
 

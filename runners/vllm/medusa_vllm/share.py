@@ -1,6 +1,6 @@
-"""What the user says of an elastic KV cache.
+"""The user's setting of an elastic KV cache.
 
-In: MEDUSA_VLLM_KV. Out: bytes. Fails: ValueError for a setting that is none.
+In: MEDUSA_VLLM_KV. Out: bytes. Fails: ValueError for an invalid setting.
 """
 
 from . import contract
@@ -9,7 +9,7 @@ ELASTIC = "elastic"
 
 
 def asked(setting):
-    """Whether the cache is to be elastic, and of how many bytes at most; None: as many as there are."""
+    """Whether the cache is to be elastic, and its most bytes. None: as many as are free."""
     kind, _, size = setting.partition(":")
     if not setting:
         return False, None

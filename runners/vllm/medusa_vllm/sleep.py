@@ -1,8 +1,8 @@
 """Restored graphs while vLLM sleeps: they and their memory go, and come back from the artifact.
 
 In: vLLM's calls of a worker (sleep, wake_up with its tags, reloads of weights), and sleep mode's allocator. Out: graphs that are there again before
-the first step, once all memory that they refer to is. Whatever else than weights and KV cache sleep mode would discard is as it was. Fails: as
-vLLM does; graphs that cannot be used any more are dropped, with one line that says why.
+the first step, once all memory that they refer to is. Sleep mode would discard other memory than weights and KV cache as well: that memory keeps
+its contents. Fails: as vLLM does; graphs that cannot be used any more are dropped, with one line that gives the reason.
 """
 
 import torch
@@ -25,8 +25,8 @@ def extents(tensors):
 
 
 class Backend(CuMemBackend):
-    """vLLM's own, which discards memory. What graphs keep between steps in there, block tables and tables of addresses, goes with it: here
-    the host keeps all of it that vLLM does not write anew."""
+    """vLLM's own backend discards memory, and with it the state that graphs keep there between steps: block tables and tables of addresses.
+    This one copies all memory that vLLM does not write anew to the host, and back."""
 
     worker = None
 
@@ -108,7 +108,7 @@ class Sleeper(gpu_worker.Worker):
             self.asleep = self.graphs.use.asleep = True
 
     def check(self):
-        """Before the first step, outside of any other: graphs that compute what they should are used again."""
+        """Called before the first step, outside of any other. Graphs that compute correct results are used again."""
         if self.due and not self.asleep:
             self.due = self.graphs.use.asleep = False
             # mutant: graphs that did not wake
@@ -132,7 +132,7 @@ class Sleeper(gpu_worker.Worker):
             self.reloaded()
 
     def reloaded(self):
-        """Graphs find the weights where they were, or are dropped."""
+        """Drops the graphs if the reload moved weights."""
         if self.graphs and self.graphs.use.graphs:
             moved = next((name for name, t in self.named_weights() if self.session.named.get(name) != place(t)), None)
             # mutant: weights that a reload moves

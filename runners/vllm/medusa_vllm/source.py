@@ -1,8 +1,8 @@
-"""Python source without what does not matter to it: comments, documentation, places of lines.
+"""Hashes of Python definitions, without comments, documentation and places of lines.
 
 In: the syntax tree of a module, the name of a definition in it: `function`, `Class` (decorators, bases and fields), `Class.method`,
 `Class.attribute` (its assignments), `Class.*` (the names of its methods), `VARIABLE`. Out: a hash, the same under each version of Python.
-Fails: nothing; a name that has no definition has no hash.
+Fails: never; a name that has no definition has no hash.
 """
 
 import ast
@@ -11,12 +11,12 @@ import hashlib
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 DOCUMENTED = *FUNCTIONS, ast.ClassDef, ast.Module
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
-UNSEEN = "ctx", "kind", "type_comment"  # fields of a syntax tree that say nothing about the program
+UNSEEN = "ctx", "kind", "type_comment"  # fields of a syntax tree that do not change the program
 METHODS = ".*"
 
 
 def digest(tree, name):
-    """Of all definitions of this name, in order: a module may hold one for each of several cases."""
+    """The hash of all definitions of this name, in order: a module may hold one for each of several cases."""
     if name.endswith(METHODS):
         found = [sorted(methods(c)) for c in classes(tree, name[: -len(METHODS)])]
     else:
@@ -42,7 +42,7 @@ def methods(c):
 
 
 def members(c):
-    """By name, what a class defines, and the assignments of its methods to attributes of their object."""
+    """By name, the definitions of a class, and the assignments of its methods to attributes of their object."""
     found = bound(c.body)
     for method in methods(c).values():
         arguments = [*method.args.posonlyargs, *method.args.args]
@@ -60,7 +60,7 @@ def shape(c):
 
 
 def statements(body):
-    """Those that run in the scope of a body."""
+    """The statements that run in the scope of a body."""
     for s in body:
         yield s
         if isinstance(s, (*FUNCTIONS, ast.ClassDef)):

@@ -1,7 +1,7 @@
-"""How long restored graphs are used, which is the same for both model runners.
+"""How long restored graphs are used, for both model runners.
 
-In: the session, how to learn the labels of the graphs that vLLM would capture. Out: restored graphs by label, until something happens that they
-cannot follow. Nothing here fails: graphs that do not fit are refused, and vLLM captures.
+In: the session, and a function that gives the labels of the graphs that vLLM would capture. Out: restored graphs by label, until a change makes
+them invalid. Fails: never; graphs that do not fit are refused, and vLLM captures.
 """
 
 import sys
@@ -23,8 +23,8 @@ class Use:
             self.capturing = True
 
     def restore(self, labels, install):
-        """Whether there are restored graphs in place of captured ones: install has taken them, by label. If not, nothing of them is
-        left. labels(), which comes when there are graphs: those that vLLM would capture."""
+        """Whether restored graphs take the place of captured ones. If so, install has taken them, by label. If not, none of them is
+        left. labels() gives the labels of the graphs that vLLM would capture. It is called only if there are restored graphs."""
         # mutant: captures in a start that restores nothing
         if not self.session.restoring:
             return False
@@ -43,7 +43,7 @@ class Use:
         return True
 
     def usable(self):
-        """Whether captured or restored graphs may be launched. Memory or a module that the latter refer to may be gone: vLLM
+        """Whether captured or restored graphs may be launched. Memory or a module that restored graphs refer to may be gone: vLLM
         then runs the step eagerly."""
         if self.asleep:
             return False

@@ -1,7 +1,7 @@
 """Which of the engine's buffers a piece of work writes.
 
-In: named buffers, and a way to tell that one was written. Out: the names of those that a look has found otherwise than the one before, or than
-when they were last held. Fails: as reading does.
+In: named buffers, and a function that reads a value that a write changes. Out: the names of the buffers that have changed between a look and
+the look or hold before it. Fails: as reading does.
 """
 
 
@@ -11,11 +11,11 @@ class Watched:
         self.hold()
 
     def hold(self):
-        """What has changed by now does not count."""
+        """Changes up to now do not count."""
         self.held = {name: self.read(b) for name, b in self.buffers.items()}
 
     def look(self):
-        """Between two steps. One look at the end would miss what a later step puts back."""
+        """Call it between two steps. One look at the end would miss a change that a later step undoes."""
         for name, b in self.buffers.items():
             now = self.read(b)
             # mutant: buffers that serving changes

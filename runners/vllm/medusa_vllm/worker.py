@@ -2,8 +2,8 @@
 
 In: Medusa's environment (docs/architecture.md), vLLM's calls of a worker. Out: recording runs mark phases, tensors and
 graphs, and end when graphs are captured; a restored start takes the KV cache's size from the artifact and its graphs in
-place of captures; every start tells its stages. Fails: as the session; whatever does not fit starts as vLLM does, with one
-line that says why.
+place of captures; every start reports its stages. Fails: as the session; a start that is not supported goes on as vLLM's own,
+with one line that gives the reason.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
 
 
 def streams(model):
-    """Those that the model's modules compute on beside the current one, such as that of shared experts."""
+    """The streams that the model's modules compute on besides the current one, such as that of shared experts."""
     return dict.fromkeys(v for module in model.modules() for _, v in inputs.held(module) if isinstance(v, torch.cuda.Stream))
 
 
 def resources():
-    """The keys of what vLLM keeps for kernels (since 0.31), in each of its lanes."""
+    """The keys of the memory that vLLM keeps for kernels (since 0.31), in each of its lanes."""
     return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
 
 
@@ -50,7 +50,7 @@ class Worker(control.Resized, Sleeper):
     profiled = True
     given = None  # size of the KV cache, if no profile forward has to find it
     elastic, most = False, None  # whether the KV cache is to be elastic, and its bytes at most
-    resources = ()  # keys of what vLLM kept for kernels before its captures
+    resources = ()  # keys of the memory that vLLM kept for kernels before its captures
     graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
     session = None
@@ -110,7 +110,7 @@ class Worker(control.Resized, Sleeper):
         return self.session and self.session.run != medusa.NONE and (self.session.run != medusa.RESTORE or self.session.restoring)
 
     def own(self, what, step):
-        """A step of Medusa's own: its errors must not cost vLLM its start."""
+        """Runs a step of Medusa's own. An error refuses the session, and does not end vLLM's start."""
         try:
             step()
         except Exception as e:
@@ -127,7 +127,7 @@ class Worker(control.Resized, Sleeper):
             self.own("name weights", lambda: self.name(inputs.weights(self.model_runner)))
 
     def name(self, found):
-        """Returns the tensors that have got their names, with these."""
+        """Names tensors. Returns those that got a name, with name and role."""
         named = []
         for name, t, role, bounds in inputs.once(found, self.names):
             self.session.tensor(name, t, role, **bounds)
@@ -136,7 +136,7 @@ class Worker(control.Resized, Sleeper):
 
     def determine_available_memory(self):
         if self.given is not None and not self.takes_part():
-            # Something has kept this start from being restored: it profiles, and vLLM's own check holds.
+            # This start can no longer be restored: it profiles, and vLLM's own check of free memory applies.
             self.given, self.requested_memory = None, request_memory(self.init_snapshot, self.cache_config)
         if self.given is not None:
             self.profiled = False
@@ -165,8 +165,8 @@ class Worker(control.Resized, Sleeper):
         return size
 
     def reserve(self, size):
-        """Graphs keep the address of the workspace that forwards compute in. It moves when something needs a larger one, and no forward
-        needs more than that of the profile."""
+        """Graphs keep the address of the workspace that forwards compute in. The workspace moves when a forward needs a larger one. No
+        forward needs more than the profile forward."""
         if size:
             current_workspace_manager().get_simultaneous(((size,), torch.uint8))
 
@@ -193,7 +193,7 @@ class Worker(control.Resized, Sleeper):
         return self.cache.tensors
 
     def stretch(self):
-        """Maps what an elastic KV cache is to have, once the graphs are there and nothing is left to verify."""
+        """Maps the memory of an elastic KV cache, once the graphs are there and their verification is over."""
         room = self.session.kv_room()
         try:
             self.cache.grow(min((bytes for bytes in (self.most, room) if bytes is not None), default=sys.maxsize))
@@ -223,7 +223,7 @@ class Worker(control.Resized, Sleeper):
             return self.start_up()
 
     def unobserved(self):
-        """Forwards of a start are no load of experts. Since 0.33, vLLM does not count those of its own warm-up."""
+        """Forwards of a start must not count as load of experts. Since 0.33, vLLM does not count those of its own warm-up."""
         eplb = getattr(self.model_runner, "eplb", None)
         return eplb.suppress() if hasattr(eplb, "suppress") else contextlib.nullcontext()
 
@@ -257,7 +257,7 @@ class Worker(control.Resized, Sleeper):
         self.code.find()
 
     def cached(self, step):
-        """vLLM compiles code that it does not find."""
+        """An error is only reported: vLLM compiles code that it does not find."""
         try:
             step()
         except Exception as e:
@@ -270,7 +270,7 @@ class Worker(control.Resized, Sleeper):
             self.session.trigger(lambda b=batch: self.step(b))
 
     def step(self, tokens):
-        """As a decode step runs, if a batch may have so many."""
+        """Runs a forward of so many tokens, as a decode step if a batch of decodes may have so many."""
         self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs * queries.width(self.vllm_config))
 
     def dummy_run(self, tokens, **kwargs):
@@ -297,8 +297,8 @@ class Worker(control.Resized, Sleeper):
         self.model_runner.capture_model = marked
 
     def captured(self):
-        """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The one
-        that profiles goes on, so that all that a start compiles has been compiled once."""
+        """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The profile
+        run goes on, so that all code that a start compiles has been compiled once."""
         run = os.environ.get(contract.ENV_RUN)
         reason = gate.resources_reason(self.resources, resources())
         if reason and self.session.run != medusa.RESTORE:
@@ -321,8 +321,8 @@ class Worker(control.Resized, Sleeper):
         self.watch.look()
 
     def find_inputs(self):
-        """Buffers that serving changes are inputs, whatever vLLM calls them, and so are those that the factories of captures write: a
-        restored start calls them. Only the run that profiles serves: in others, allocations are compared, and those of serving depend
+        """Buffers that serving changes are inputs, under any name. So are the buffers that the factories of captures write: a restored
+        start calls the factories. Only the profile run serves: the other runs compare allocations, and the allocations of serving depend
         on its timing."""
         self.watch.hold()
         for _ in steps.varied(self):

@@ -63,7 +63,7 @@ class ModelWrapper(CUDAGraphWrapper):
         lock_workspace()  # as the captures would have
 
     def rise(self):
-        """Graphs are there again after a sleep, and their results may lie elsewhere."""
+        """Called when graphs are restored after a sleep. Their results may lie elsewhere."""
         for desc, entry in self.concrete_cudagraph_entries.items():
             entry.output = self.output(desc)
         self.pieces.rise()
@@ -72,15 +72,15 @@ class ModelWrapper(CUDAGraphWrapper):
         return self.session.restored_tensor(name(desc), (desc.num_tokens, self.width), self.dtype)
 
     def prepare(self, step, run_triggers):
-        """Before verifying runs compare: the remains of the last steps in libraries and attention backends are those of captures in one
-        of the two, and that of triggering forwards in the other. Both take the same steps, in the order of captures."""
+        """Called before the two verifying runs compare. Libraries and attention backends keep state of their last steps: in one run
+        these are captures, in the other triggering forwards. Therefore both take the same steps here, in the order of captures."""
         run_triggers()
         for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
             step(tokens)
         even_queries(self.runner)
 
     def before_replay(self, whole, name):
-        """Requests of as many tokens each, and for LoRA's kernels as many adapters as the graph's capture had."""
+        """Sets requests of the same number of tokens each, and for LoRA's kernels as many adapters as the graph's capture had."""
         even_queries(self.runner, whole.get(name))
         if name in whole:
             # mutant: adapters of a whole step's replay

@@ -1,8 +1,8 @@
-"""make test-vllm-architectures: what becomes of each architecture that vLLM generates text with.
+"""make test-vllm-architectures: the outcome of each architecture that vLLM generates text with.
 
 In: the output of `make vllm`. Out: a line about each start, the results, a page that is made of them, and last the line with the counts. An
-architecture is restored, or starts natively for a reason, or vLLM does not start it here without Medusa either. Each result is stored once it is known; what
-was shown before is not run again, if nothing changed that it depends on (sources.py).
+architecture is restored, or starts natively for a reason, or vLLM does not start it here without Medusa either. Each result is stored once it is known. An
+architecture that was shown before is not run again if the files that it depends on are the same (sources.py).
 Fails: exit code 1 if a start ends in an exception of the plug-in's, or fails only with Medusa.
 
 The plug-in's verdict on a configuration of two layers comes first (configurations.py). The architectures that it lets take part are materialized and restored.
@@ -36,7 +36,7 @@ What becomes of each architecture that vLLM's registry generates text with, on t
 
 
 def outcome(returncode, output):
-    """What a run of `medusa materialize` says of an architecture: None if it does not say."""
+    """The outcome of an architecture, by a run of `medusa materialize`; None if the run does not show it."""
     refused = re.findall(r"^medusa: record engine: (.*)", output, re.MULTILINE)
     # mutant: exception of the plug-in
     if any(f"/{package}/" in place for place in raised(output) for package in ("medusa", "medusa_vllm")):
@@ -56,7 +56,7 @@ def raised(output):
 
 
 def exception(output):
-    """The last exception that an output tells, on one line."""
+    """The last exception in an output, on one line."""
     found = re.findall(r"(?:^|\s)((?:[A-Za-z_]+\.)*[A-Z][A-Za-z]*(?:Error|Exception|Exit)\b:? ?.*)$", output, re.MULTILINE)
     return found[-1].strip()[:200] if found else "no exception in the output"
 
@@ -66,7 +66,7 @@ class Architecture(Engine):
         super().__init__(args, "architecture " + name, [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), folder, "--no-requests"])
 
     def environment(self, step):
-        # What vLLM learns of a class of models is the same for all.
+        # All architectures share the cache of vLLM's findings about classes of models.
         return super().environment(step) | {"VLLM_CACHE_ROOT": os.path.join(os.path.abspath(self.args.work), "architectures", "cache")}
 
     def go(self, step, *command, **variables):

@@ -1,6 +1,6 @@
-"""Captures of a start: how many, of which states, and what they change in the worker's Python state.
+"""The captures of a start: their number, their states, and the changes that they make in the worker's Python state.
 
-In: calls before the engine is made. Out: made, states, changes. Nothing here fails.
+In: calls before the engine is made. Out: made, states, changes. Fails: never.
 """
 
 import state
@@ -12,7 +12,7 @@ made = 0
 
 
 def count():
-    """All of them: vLLM takes those of its profile back from its own counter."""
+    """Counts all captures. vLLM's own counter leaves out those of its profile."""
     end = torch.cuda.CUDAGraph.capture_end
 
     def counted(*args):
@@ -27,8 +27,8 @@ states = []
 
 
 def count_states():
-    """Which batches the V2 runner builds the state of a capture for, in order. Verification, which builds it before each replay, ends
-    with its process."""
+    """Notes the batches for which the V2 runner builds the state of a capture, in order. Verification builds it before each replay,
+    too, but its process ends before the notes are read."""
     prepare = cudagraph_utils.prepare_inputs_to_capture
 
     def counted(num_reqs, num_tokens, *args, **kwargs):
@@ -49,7 +49,7 @@ OWN = (
 
 
 def watch():
-    """What captures change in the worker's Python state, and what takes their place does."""
+    """Notes the changes in the worker's Python state by captures, or by the steps that take their place."""
     warm_up = gpu_worker.Worker.compile_or_warm_up_model
 
     def watched(worker):

@@ -1,6 +1,6 @@
 """Counts the compilations of a process.
 
-In: nothing. Out: counts by kind, from the moment of the import on. Fails: not at all.
+In: none. Out: counts by kind, from the moment of the import on. Fails: never.
 """
 
 import os
@@ -12,7 +12,7 @@ COMPILERS = ("gcc", "g++", "cc", "c++", "clang", "clang++", "nvcc", "ptxas", "ni
 class Compilations:
     def __init__(self):
         self.triton = 0  # kernels that Triton did not find in its cache
-        self.programs = 0  # compilers that were started, whoever did, other than to ask for their version
+        self.programs = 0  # compilers that any module started, except to ask for their version
         sys.addaudithook(self.audit)
 
     def audit(self, event, args):
@@ -29,7 +29,7 @@ class Compilations:
         knobs.compilation.listener = listener
 
     def counts(self):
-        """0 everywhere if nothing was compiled."""
+        """All are 0 if no code was compiled."""
         from torch._dynamo.utils import counters
         from vllm.compilation.counter import compilation_counter as vllm
 

@@ -1,7 +1,7 @@
-"""A configuration of two layers for each architecture that vLLM's registry generates text with, and what the plug-in says of it.
+"""A configuration of two layers for each architecture that vLLM's registry generates text with, and the plug-in's verdict on it.
 
 In: a folder, perhaps names of architectures. Out: NAME/config.json in the folder for each that has a configuration class; one JSON object: by architecture, "takes part", the
-reason for a native start, or why vLLM makes no engine's configuration of it. Fails: nothing of one architecture costs another.
+reason for a native start, or why vLLM makes no engine's configuration of it. Fails: an error of one architecture does not affect the others.
 
 No model is made and no device is used: this is the cheap half of architectures.py.
 """
@@ -36,12 +36,12 @@ TAKES_PART = "takes part"
 
 
 def architectures():
-    """Those that generate: (module, class) by name."""
+    """The architectures that generate text: (module, class) by name."""
     return {**registry._TEXT_GENERATION_MODELS, **registry._MULTIMODAL_MODELS}
 
 
 def types():
-    """Model types by architecture, of transformers and of vLLM's own configuration classes. An architecture that vLLM runs by another's class has that one's."""
+    """Model types by architecture, of transformers and of vLLM's own configuration classes. If vLLM runs an architecture by another's class, it has that one's type."""
     found = {}
     for names in (
         modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -65,7 +65,7 @@ def configuration_class(kind):
 
 
 def shrunk(values, names):
-    """The values of a configuration, two layers of small matrices. names: the class's own, of canonical ones."""
+    """The values of a configuration with two layers of small matrices. names: the class's own names, by canonical name."""
     small = {names.get(name, name): value for name, value in SMALL.items()}
     layers = names.get(LAYERS, LAYERS)
     depth = values.get(layers)
@@ -78,7 +78,7 @@ def shrunk(values, names):
         elif isinstance(value, dict) and value and all(str(key).isdecimal() for key in value):
             value = {key: told for key, told in value.items() if int(key) < COUNT}
         elif isinstance(value, list) and len(value) == depth and depth != COUNT:
-            value = value[:COUNT]  # a word about each layer
+            value = value[:COUNT]  # one entry for each layer
         elif name in small and isinstance(value, int):
             value = small[name]
         result[name] = value
@@ -120,14 +120,14 @@ def one(folder, name, kind):
 
 
 def cause(e):
-    """On one line. Validators say what they validate first, and the cause then."""
+    """An exception on one line. Validators name the validated object first, and then the cause."""
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
     told = next((line for line in lines[1:] if "rror" in line and "further information" not in line), " ".join(lines[:3]))
     return f"{type(e).__name__}: {told.split(' [type=')[0]}"[:200]
 
 
 def apart(step):
-    """The result of a step in a process of its own, in which vLLM may keep what it likes."""
+    """The result of a step in a process of its own, because vLLM keeps state."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

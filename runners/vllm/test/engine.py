@@ -3,8 +3,8 @@
 In: a folder with config.json, an attention backend. Out: one JSON object: how it started, its graphs, how often a step
 replayed one. Fails: with the exception.
 
-The kernels of vLLM and Triton do nothing on the simulated GPU, the one that says how many tokens were sampled included,
-so vLLM's scheduler would wait for ever. Steps are therefore issued here, to the worker, and tokens are not looked at.
+The kernels of vLLM and Triton are no-ops on the simulated GPU. One of them counts the sampled tokens, so vLLM's
+scheduler would wait for ever. Therefore this program issues the steps to the worker, and ignores the tokens.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 
-gc.disable()  # until all modules are imported: a third of a start would go into looking for garbage among what they made
+gc.disable()  # until all modules are imported: the search for garbage among their objects would take a third of a start
 
 from compilations import Compilations
 
@@ -35,7 +35,7 @@ gc.enable()
 
 CAPTURE_SIZES = [1, 2, 4, 8]
 PIECE_SIZES = [*CAPTURE_SIZES, 16]  # more tokens than requests
-MAX_TOKENS = 480  # no length of a weight, whose own kernels may have a block for each row
+MAX_TOKENS = 480  # differs from each length of a weight: a weight's own kernels may have a block for each row
 
 
 def arguments():
@@ -79,7 +79,7 @@ def settings(args):
 
 
 def occupy(size):
-    """Memory that is gone before the engine looks at the device. It is never given back."""
+    """Takes memory before the engine looks at the device, and never frees it."""
     cuda, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
     torch.cuda.init()
     torch.cuda.synchronize()
@@ -88,7 +88,7 @@ def occupy(size):
 
 
 def rename():
-    """The identity has to exclude this: an artifact with graphs for other batches."""
+    """Makes the artifact's graphs look as if they were for other batches. The identity excludes such an artifact."""
     from medusa_vllm import use
 
     match = use.match
@@ -96,7 +96,7 @@ def rename():
 
 
 def reload(worker):
-    """Weights that restored graphs cannot follow. vLLM's own part in it does not count: there is no checkpoint."""
+    """Moves a weight, so that restored graphs become invalid. vLLM's reload may fail: it has no checkpoint."""
     weight = next(worker.model_runner.model.parameters())
     weight.data = weight.data.clone()
     try:
@@ -116,7 +116,7 @@ def in_worker(wrapper, args):
 
 
 def report(worker, args):
-    """Requests, and what one worker shows of them, as JSON."""
+    """Serves requests. Returns the facts about one worker as JSON."""
     medusa = getattr(worker, "graphs", None)
     if args.places and not os.environ.get("MEDUSA_RUN"):
         several = worker.parallel_config.world_size > 1

@@ -1,6 +1,6 @@
-"""Which graphs an engine holds, and where they and their tensors lie: of a native start and of a restored one.
+"""Which graphs an engine holds, and where they and their tensors lie, in a native start and in a restored one.
 
-In: a model runner of vLLM. Out: vLLM's dictionaries and entries, and words about them that have to be equal. Nothing here fails.
+In: a model runner of vLLM. Out: vLLM's dictionaries and entries, and facts about them that have to be equal. Fails: never.
 """
 
 import functools
@@ -14,18 +14,18 @@ from vllm.config import CUDAGraphMode
 
 # The managers of a draft model, in the order in which vLLM captures.
 DRAFTS = {"draft prefill ": "prefill_cudagraph_manager", "draft decode ": "decode_cudagraph_manager"}
-MODELS = {"": "backbone", "draft prefill ": "eagle_head"}  # vLLM's names for what it compiles
+MODELS = {"": "backbone", "draft prefill ": "eagle_head"}  # vLLM's names for the models that it compiles
 
 
 def whole_steps(runner):
-    """The model runner's dictionary of graphs of whole steps, of the V2 runner; of the V1 runner, whose entries hold them."""
+    """The graphs of whole steps, by descriptor: of the V2 runner its dictionary, of the V1 runner the entries that hold them."""
     if hasattr(runner, "cudagraph_manager"):
         return runner.cudagraph_manager.graphs if runner.cudagraph_manager else {}
     return getattr(runner.model, "concrete_cudagraph_entries", {})
 
 
 def all_steps(runner):
-    """The dictionaries of the model and of its draft model, by what their labels begin with."""
+    """The dictionaries of the model and of its draft model, by the beginning of their labels."""
     managers = {part: getattr(getattr(runner, "speculator", None), name, None) for part, name in DRAFTS.items()}
     return {"": whole_steps(runner)} | {part: manager.graphs for part, manager in managers.items() if manager}
 
@@ -37,7 +37,7 @@ def pieces(model="backbone"):
 
 
 def all_entries():
-    """What the labels of pieces begin with, a piece's index, a batch, and vLLM's entry."""
+    """(the beginning of the labels, index of the piece, batch, vLLM's entry) for each piece and batch."""
     for part, model in MODELS.items():
         for i, wrapper in enumerate(pieces(model)):
             yield from ((part, i, batch, entry) for batch, entry in wrapper.concrete_cudagraph_entries.items())
@@ -49,12 +49,12 @@ def broken():
 
 
 def graphs_of(entry):
-    """Those of the steps of an entry that are graphs; the others are calls."""
+    """The steps of an entry that are graphs. The others are calls."""
     return [step for step in entry.capture.segments if hasattr(step, "__self__")]
 
 
 def arguments_of(call):
-    """Of a call between two graphs, the tensors: of vLLM's own, and of what takes its place."""
+    """The tensors in the arguments of a call between two graphs: of vLLM's own call, or of the one that takes its place."""
     if isinstance(call, functools.partial):
         args, kwargs = call.args, call.keywords
     else:
@@ -64,7 +64,7 @@ def arguments_of(call):
 
 
 def places(runner):
-    """As medusa.Session.places, of a start without Medusa, under the names that its plug-in gives."""
+    """The same as medusa.Session.places, for a start without Medusa, under the names that the plug-in gives."""
     from medusa_vllm import inputs
     from medusa_vllm.labels import label, piece, segment
     from medusa.marks import extent
@@ -94,7 +94,7 @@ def keys(runner):
 
 
 def results():
-    """The places and shapes of the pieces' results, by key; of breakable graphs, of the tensors that calls between them have, and of the result."""
+    """The places and shapes of the pieces' results, by key. For breakable graphs: of the tensors in the calls between them, and of the result."""
     def places(output):
         tensors = output if isinstance(output, (tuple, list)) else [output]
         return [(type(output).__name__ if tensors is output else "", t.data_ptr(), t.shape, t.stride(), str(t.dtype)) for t in tensors]

@@ -1,6 +1,6 @@
-"""Kernels that are no-ops on the simulated GPU, and whose results something else looks at: they get results here.
+"""Results for kernels that are no-ops on the simulated GPU, if other code reads the results.
 
-In: nothing. Out: vLLM's functions in other forms. Fails: as vLLM's do.
+In: none. Out: vLLM's functions in other forms. Fails: as vLLM's do.
 """
 
 import torch
@@ -10,13 +10,14 @@ from vllm.v1.worker import gpu_model_runner
 
 
 def install():
-    """Those of each engine."""
+    """Replaces the functions that each engine needs."""
     adapters_on_host()
     schedules.install()
 
 
 def adapters_on_host():
-    """Which row is whose is found out by kernels that do nothing here: the result is old contents of the memory. Copies from the host are made."""
+    """vLLM's kernels that find the adapter of each row are no-ops here, so their result is old contents of the memory. On the host the result is
+    computed, and copied to the device."""
     from vllm.lora.ops.triton_ops import LoRAKernelMeta
 
     prepare = LoRAKernelMeta.prepare_tensors
@@ -24,7 +25,8 @@ def adapters_on_host():
 
 
 def known_tokens():
-    """The V1 runner looks for n-grams among the tokens of a request, which no kernel has computed here: one a step is sampled, and no draft accepted."""
+    """The V1 runner looks for n-grams among the tokens of a request, but no kernel computes tokens here. So a step samples one token, and accepts no
+    draft."""
     sample = gpu_model_runner.GPUModelRunner._sample
 
     def one(runner, *args):

@@ -1,7 +1,7 @@
 """make test-vllm: vLLM's own start on the simulated GPU: natively, materialized, restored in a new process, and compared.
 
 In: the models of models/, and the output of `make vllm`. Out: a line about each step, and last the line with the counts. Each case is stored once it is
-compared; a case that was shown before is not run again, if nothing changed that it depends on (sources.py).
+compared. A case that was shown before is not run again if the files that it depends on are the same (sources.py).
 Fails: exit code 1 if a step fails, a graph was not restored, or anything differs.
 """
 
@@ -29,7 +29,7 @@ from compare import Comparison, read  # noqa: E402
 
 PROCESSES = "record-a", "record-b", "native", "check-native"  # that captured graphs
 NATIVE = PROCESSES.index("native")
-REQUESTS = "requests"  # the mark of engine.py behind which launches serve requests: warm-up and profiling launch graphs, too
+REQUESTS = "requests"  # the mark of engine.py after which launches serve requests: warm-up and profiling launch graphs, too
 LISTED = "changes.txt"  # changes of captures that a restored start lacks, or makes otherwise
 SECONDS = 900  # for each start of the engine, of which materialize makes five
 
@@ -74,7 +74,7 @@ def installed(python):
 
 
 def launches(log, labels):
-    """The launches that a call log has behind the mark; a handle that is no graph's stays a handle."""
+    """The launches in a call log after the mark, by label. A handle that no graph has stays a handle."""
     found = None
     for line in log:
         fields = line.rstrip("\n").split("\t")
@@ -107,7 +107,7 @@ class Engine:
             os.environ,
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
             PYTHONPATH=os.path.join(build, "lib", "python") if step == "native" else "",
-            # A word that leads nowhere in the one process is no pointer in any; bytes that nobody writes are live addresses in the others.
+            # Unwritten bytes are live addresses in all processes but the native one. So a word that points nowhere in the native process is no pointer.
             CUDART_STACK="clean" if step == "native" else "addresses",
             SIMGPU_MACHINE_CODE="no-op",
             SIMGPU_CALL_LOG=self.path(step + ".calls"),
@@ -115,10 +115,10 @@ class Engine:
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
-            # Of its own: Inductor chooses a kernel's form by time. Two cases that compile at once would use each other's choice from the next start on.
+            # Each case has its own: Inductor chooses a kernel's form by time. Two cases that compile at once would use each other's choice from the next start on.
             VLLM_CACHE_ROOT=self.path("cache"),
             TORCHINDUCTOR_CACHE_DIR=self.path("inductor"),
-            # Of all cases: Triton finds code by its source, which has one form.
+            # All cases share it: Triton finds code by its source, which has one form.
             TRITON_CACHE_DIR=os.path.join(os.path.abspath(self.args.work), "triton"),
             HF_HUB_OFFLINE="1",
         )
@@ -170,7 +170,7 @@ class Case(Engine):
         os.symlink(self.known_models(), self.path(os.path.join("cache", "modelinfos")))
 
     def known_models(self):
-        """What vLLM has found out about classes of models, in a process of its own for each: the same for all cases."""
+        """The folder of vLLM's findings about classes of models, each made in a process of its own. All cases share it."""
         known = os.path.join(os.path.abspath(self.args.work), "modelinfos-" + installed(self.args.python))
         os.makedirs(known, exist_ok=True)
         return known
@@ -183,8 +183,8 @@ class Case(Engine):
         return sum(function.startswith(name) for function, _ in self.log(step))
 
     def full_forwards(self, step, tokens):
-        """How many kernels that take a block for each token, vLLM's, torch's layer norms or reductions that Inductor made, were launched for
-        as many as a batch may have."""
+        """How many kernels were launched for as many tokens as a batch may have, of the kernels with a block for each token: vLLM's, torch's
+        layer norms, and reductions that Inductor made."""
         kinds = "kernel=_ZN4vllm", "kernel=triton_per_", "kernel=triton_red_"
         return sum(
             any(f.startswith(kinds) or (f.startswith("kernel=_ZN2at") and "layer_norm_kernel" in f) for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
@@ -192,7 +192,7 @@ class Case(Engine):
         )
 
     def launched(self, step, name):
-        """The labels of the graphs that a process launched for requests, in order: its own truth says which handle is whose."""
+        """The labels of the graphs that a process launched for requests, in order: the process's truth has the handle of each graph."""
         labels = {g.handle: label for label, g in self.graphs(name).items()}
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
             return launches(f, labels)
@@ -203,7 +203,7 @@ class Case(Engine):
         return {key: [((kind, *form), memory.place(at)) for kind, at, *form in found] for key, found in printed["results"].items()}
 
     def compare_results(self, c, native, restored):
-        """The same place in the same allocation: that which the graphs' own pointers lead to."""
+        """Results have to lie at the same place in the same allocation: the one to which the graphs' own pointers lead."""
         for key in sorted(native.keys() | restored.keys()):
             forms = [[form for form, _ in found.get(key, [])] for found in (native, restored)]
             if forms[0] != forms[1]:
@@ -236,7 +236,7 @@ class Case(Engine):
         for path, pair in state.lost(native["changes"], restored["changes"], listed(self.runner)).items():
             c.differ(self.name, "unlisted change of the captures in the worker's state:", path, *pair)
         captures = [self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")]
-        # The V1 runner's profile forward captures some to see how large they are.
+        # The V1 runner's profile forward captures some graphs to measure their size.
         if captures[0] < len(native["keys"]) or captures[1]:
             c.differ(self.name, "captures:", *captures)
         full = [self.full_forwards(s, native["max_tokens"]) for s in ("native", "restored")]

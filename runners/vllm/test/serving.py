@@ -11,7 +11,7 @@ import torch
 from held import all_entries, all_steps, broken, graphs_of, pieces, whole_steps
 from vllm.config import CUDAGraphMode
 
-PROMPT, STEPS = 5, 3  # no tokens of a decode step: vLLM 0.26 takes a prefill of as many for one
+PROMPT, STEPS = 5, 3  # PROMPT differs from the tokens of a decode step: vLLM 0.26 takes a prefill of as many tokens for a decode step
 
 
 class Counted:
@@ -60,7 +60,7 @@ def adapter(worker, folder):
 
 def serve(worker, batch, adapter=None):
     """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
-    # Not before: vLLM looks for plug-ins in all folders of the path.
+    # Not at the import: vLLM looks for plug-ins in all folders of the path.
     sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from medusa_vllm import steps
 
@@ -75,8 +75,8 @@ def serve(worker, batch, adapter=None):
 
 
 def expected(runner, batch):
-    """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens, or
-    one if graphs of whole steps are for any step."""
+    """How many graphs such requests take. A decode step takes one, or as many as the model has pieces. A prefill of few tokens takes the
+    pieces, or one if graphs of whole steps are for any step."""
     parts, mode = len(pieces()) or max((len(graphs_of(entry)) for entry in broken().values()), default=0), runner.compilation_config.cudagraph_mode
     few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes, default=0)
     prefill = 1 if mode is CUDAGraphMode.FULL else parts
@@ -84,8 +84,8 @@ def expected(runner, batch):
 
 
 def drafted(runner, batch, few):
-    """Those of a draft model: its first forward is like the model's step, and so is a graph if that is one. The others follow each step, prefills
-    as well, and are one graph together if attention updates its metadata there."""
+    """The graphs of a draft model. Its first forward is like the model's step, and is a graph if that step is one. The other forwards follow each
+    step, also prefills. Together they are one graph if attention updates its metadata in the graph."""
     steps, parts = all_steps(runner), len(pieces("eagle_head"))
     if len(steps) == 1:
         return 0

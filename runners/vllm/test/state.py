@@ -1,7 +1,7 @@
-"""What a part of a start changes in the Python objects that vLLM's worker holds.
+"""The changes that a part of a start makes in the Python objects that vLLM's worker holds.
 
-In: an object, before and after. Out: by path, what differs: scalars, kinds and shapes of tensors, keys of containers, and whether
-another tensor is held. Fails: nothing here fails; objects of other packages count by their class. Needs neither vLLM nor torch.
+In: an object, before and after. Out: by path, the differences: scalars, kinds and shapes of tensors, keys of containers, and
+whether another tensor is held. Fails: never; objects of other packages count by their class. Needs neither vLLM nor torch.
 """
 
 import collections
@@ -15,7 +15,7 @@ SCALARS = type(None), bool, int, float, complex, str, bytes, enum.Enum, type
 
 
 def of(root, name="worker", without=()):
-    """By path, what each object that can be reached is. A path in `without` is not followed."""
+    """By path, a description of each object that can be reached. A path in `without` is not followed."""
     # mutant: objects that refer to each other
     found, seen = {}, {id(root)}
     queue = collections.deque([(name, root)])
@@ -66,7 +66,7 @@ def key(thing):
 
 
 def children(thing):
-    """Pairs of a step, which goes behind the path, and an object."""
+    """Pairs of a step, which is appended to the path, and an object."""
     if is_tensor(thing):
         return
     if isinstance(thing, CONTAINERS):
@@ -86,7 +86,7 @@ def children(thing):
 
 
 def changes(before, after):
-    """By path, what was there and what is there now. Addresses count only as the same or another."""
+    """By path, the old and the new description. Addresses count only as the same or another."""
     changed = {}
     for path in before.keys() | after.keys():
         was, now = before.get(path), after.get(path)
@@ -98,7 +98,7 @@ def changes(before, after):
 
 
 def lost(native, restored, listed):
-    """Of changes that a native and a restored start make, those that differ and that no pattern lists."""
+    """The changes that differ between a native and a restored start, and that no pattern lists."""
     patterns = [re.compile(re.escape(p).replace(r"\*", ".*")) for p in listed]
     differ = sorted(p for p in native.keys() | restored.keys() if native.get(p) != restored.get(p))
     # mutant: changes that are listed

@@ -1,8 +1,9 @@
 """The cases of make test-tokens.
 
-In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
-may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+In: the value of CASES. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
+word may name other work: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
+memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. There is also one case without vLLM. Fails: ValueError for an
+unknown word, and for a case that is known not to work.
 """
 
 import itertools
@@ -41,7 +42,7 @@ DEFAULT = (
 )
 # The same engine at other work, after these.
 WORK = ("llama float32 V2 FULL_DECODE_ONLY served", "llama float32 V2 FULL_AND_PIECEWISE traffic")
-# Of these the artifact bundles what compilers made, and a start in another folder compiles nothing.
+# The artifacts of these bundle the compilers' output, and a start in another folder does not compile.
 BUNDLED = ("qwen3 float32 V2 FULL_DECODE_ONLY", "mixtral float32 V1 FULL_AND_PIECEWISE", TORCH)
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]
 ABSENT = {}  # cases that do not work, with the reason

@@ -1,7 +1,7 @@
 """Mistakes that have to change tokens, and that `medusa materialize` has to refuse.
 
 In: a start of the engine; TOKENS_MISTAKE names the mistake that this start is to have, TOKENS_SPOIL the program that makes mistakes in artifacts,
-TOKENS_GRAPH has words of the label of the graph that gets it. Out: the same engine with the mistake, and a line that says so. Fails: as the program does.
+TOKENS_GRAPH the beginning of the label of the graph that gets it. Out: the same engine with the mistake, and a line that says so. Fails: as the program does.
 
 All mistakes but `metadata` are in the artifact. Those are made here only if verification restores a candidate; a start that serves is
 given an artifact that has one.
@@ -59,7 +59,7 @@ def read_by(label):
 
 
 def of_steps(engine):
-    """As metadata, of each step of the engine of runners/torch."""
+    """The same as metadata, for each step of the engine of runners/torch."""
     decode = engine.decode
 
     def disturbed(engine, batch):
@@ -97,7 +97,7 @@ class Disturbed:
 
     def replay(self):
         kept = self.read.clone()
-        # None is longer than it was, or shorter than its part of the step: where no token is, there may be no numbers, and what follows from those ends the engine.
+        # No sequence gets longer than it was, or shorter than its part of the step: memory without a token may hold NaNs, and their consequences end the engine.
         self.read.copy_(kept.minimum(kept.flip(0).clamp(min=self.least)))
         self.graph.replay()
         self.read.copy_(kept)

@@ -1,6 +1,6 @@
 """Medusa's plug-in for engines on PyTorch (2.8 or newer): pure Python over two C libraries, no build step.
 
-An engine that uses it starts in this order, and each line does nothing if Medusa is absent:
+An engine that uses it starts in this order, and each line is a no-op if Medusa is absent:
 
     session = medusa.Session()
     session.identify({"engine.name": ..., "model.config": ...})
@@ -13,7 +13,7 @@ An engine that uses it starts in this order, and each line does nothing if Medus
     and then once more          for b in session.triggers(): session.trigger(lambda: first_layer(b))
     session.ready(self_test)
 
-Several ranks have communicators, in memory of their own, whose calls are made through what Communicators adds:
+Several ranks have communicators, in memory of their own, whose calls go through the object that add returns:
 
     with medusa.communicator(): make it;   library = medusa.Communicators(session).add(library, communicator, ranks)
 

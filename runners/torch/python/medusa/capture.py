@@ -46,7 +46,7 @@ class Capture:
         return graph
 
     def __del__(self):
-        # torch takes it for a bug of its own if a pool goes before the graphs in it.
+        # torch reports a bug if a pool is freed before the graphs in it.
         for graph in self.graphs:
             graph.reset()
 

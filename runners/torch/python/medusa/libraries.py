@@ -11,7 +11,7 @@ from .contract import INPUT
 
 
 def owned():
-    """Address and size of each block that somebody owns."""
+    """Address and size of each block that is in use."""
     found = set()
     for segment in torch.cuda.memory_snapshot():
         address = segment["address"]
@@ -32,8 +32,8 @@ def multiply():
 
 
 def workspaces(session, streams=()):
-    """Makes and names them. Between products a workspace holds zeros where a library relies on it, so verification fills it with
-    zeros."""
+    """Makes and names the workspaces. If a library relies on a workspace's contents between products, they are zeros, so verification
+    fills it with zeros."""
     made = []
     # mutant: workspaces of other streams
     for stream in (torch.cuda.current_stream(), *streams):

@@ -1,8 +1,8 @@
 """Marks: facts that only the engine knows, told to Medusa's interposer.
 
 In: phases, graph labels, tensors, the blocks of torch's allocator, the KV-cache profile. Out: calls of the functions of
-interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does nothing, and the engine
-runs as if Medusa did not exist. Nothing here fails.
+interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark is a no-op, and the engine
+runs as if Medusa did not exist. Fails: never.
 """
 
 import contextlib
@@ -80,8 +80,8 @@ def extent(tensor):
 
 
 def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM, addresses=False):
-    """Names memory. lo and hi bound the values (hi excluded) that verification may put into an integer input. addresses: of device memory, for a
-    weight that each process has otherwise.
+    """Names memory. lo and hi bound the values (hi excluded) that verification may put into an integer input. addresses: the values are device
+    addresses, in a weight that differs between processes.
 
     A dtype that Medusa has no number for is marked as bytes.
     """
@@ -103,7 +103,7 @@ def result(name):
 
 @contextlib.contextmanager
 def communicator():
-    """While it lasts, the engine makes communicators, whose memory is in no artifact."""
+    """Inside this context, the engine makes communicators. Their memory is in no artifact."""
     _call("medusa_mark_communicator", 1)
     try:
         yield
@@ -113,7 +113,7 @@ def communicator():
 
 @contextlib.contextmanager
 def collective(call, stream):
-    """While it lasts, the engine makes a contract.Collective on a stream: a hole of a graph, if the stream captures."""
+    """Inside this context, the engine makes a contract.Collective on a stream: a hole of a graph, if the stream captures."""
     _call("medusa_mark_collective", ctypes.byref(call), stream)
     try:
         yield

@@ -1,8 +1,8 @@
 """Calls of communicators with NCCL's interface. A graph that holds one is restored with the call made anew.
 
 In: a session, and for each communicator the library that makes its calls: an object with NCCL's functions as methods, which raise if a call
-fails. Out: an object to be used in the library's place, which marks what a capture takes of each call. Fails: a session refuses its start if
-a capture takes a call of another kind, or one within a group.
+fails. Out: an object to be used in the library's place, which marks the arguments of each call for captures. Fails: a session refuses its
+start if a capture contains a call of another kind, or one within a group.
 """
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from . import contract, marks
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST = range(1, 5)
-KINDS = 256  # an operation is the call's kind, and so many times the communicator's number
+KINDS = 256  # an operation is the call's kind plus KINDS times the communicator's number
 SIZES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)  # bytes of a value, by ncclDataType_t
 OTHERS = "ncclReduce", "ncclSend", "ncclRecv", "ncclGroupStart"
 
@@ -23,7 +23,7 @@ class Communicators:
         session.collectives(self.make)
 
     def add(self, library, communicator, ranks):
-        """What to use in the library's place. The communicator was made within marks.communicator()."""
+        """The object to use in the library's place. The communicator was made within marks.communicator()."""
         self.all.append((library, communicator))
         return Marked(self.session, library, len(self.all) - 1, ranks)
 
@@ -45,7 +45,7 @@ class Communicators:
 
 
 def number(pointer):
-    """Of an address or a stream: a number, or ctypes' object for one, which holds None for 0."""
+    """The number of an address or a stream, which may be a ctypes object. Such an object holds None for 0."""
     return getattr(pointer, "value", pointer) or 0
 
 

@@ -1,4 +1,4 @@
-"""Memory that comes and goes below addresses that stay.
+"""Address ranges that stay, while their memory is mapped and unmapped.
 
 In: sizes in bytes, and how many pages each range is to have. Out: addresses of the whole sizes, with memory from their beginning on. Fails: MemoryError with
 the driver's call and its number.
@@ -10,7 +10,7 @@ import ctypes
 
 import torch
 
-PAGE = 2 << 20  # the driver's physical memory comes in these
+PAGE = 2 << 20  # bytes, the unit of the driver's physical memory
 
 
 def pages_for(size):
@@ -29,7 +29,7 @@ def blocks_in(total, sizes, most):
 
 
 class Memory:
-    """Device memory as torch takes it from others: plain bytes, since not every dtype has a name there."""
+    """Device memory in the form that torch takes from other libraries. It is plain bytes, because that form has not every dtype."""
 
     def __init__(self, address, size):
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None}
@@ -70,7 +70,7 @@ class Range:
         return ctypes.c_uint64(self.address + pages * PAGE)
 
     def map(self, pages=1):
-        """Maps so many more, in one piece, and fills them with zeros: the device does that in its own time."""
+        """Maps so many more pages in one piece, and fills them with zeros. The device fills them asynchronously."""
         handle, at, size = ctypes.c_uint64(), self._end(self.pages), ctypes.c_size_t(pages * PAGE)
         properties, access = _Properties(1, 0, self.here), _Access(self.here, 3)
         self._call("cuMemCreate", ctypes.byref(handle), size, ctypes.byref(properties), ctypes.c_uint64(0))
@@ -122,7 +122,8 @@ class Ranges:
         return sum(self.pages) * PAGE
 
     def move(self, wanted):
-        """Maps and unmaps until each has as many pages. Range by range, a page at a time, so that an error leaves most pages to all."""
+        """Maps and unmaps until each range has its wanted pages. It goes from range to range, one page at a time, so that an error leaves
+        most pages mapped in all ranges."""
         try:
             while self.pages != list(wanted):
                 for r, pages in zip(self.all, wanted):
@@ -134,7 +135,7 @@ class Ranges:
             self.all[0].filled()
 
     def resize(self, wanted):
-        """The same, but an error leaves the pages as they were, as far as the driver lets that happen. Nothing may use the pages that go."""
+        """The same as move, but an error leaves the pages as they were, as far as the driver allows it. The pages that go must not be in use."""
         before = self.pages
         try:
             self.move(wanted)

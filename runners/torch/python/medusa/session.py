@@ -1,8 +1,8 @@
 """The session: Medusa's side of one engine start, from libmedusa.so (cmd/libmedusa/libmedusa.h).
 
 In: the environment that `medusa materialize` and `medusa restore` set. Out: the purpose of this start, the size of the KV
-cache, the triggering layers to run, restored graphs. Fails: if anything does not fit, the session says why on
-standard error once and the engine starts natively: methods then answer as if Medusa were absent.
+cache, the triggering layers to run, restored graphs. Fails: if anything does not fit, the session reports the reason
+once on standard error and the engine starts natively: methods then answer as if Medusa were absent.
 """
 
 import ctypes
@@ -83,7 +83,7 @@ class Session:
         self.executables = {}  # restored graphs by label
         self.captured = []  # labels, in order
         self._lib = None
-        # Without a run, a status is asked for: the stages of an untouched start.
+        # Without a run, only a status may be asked for: the stages of a start without Medusa.
         if not (os.environ.get(contract.ENV_RUN) or os.environ.get(contract.ENV_STATUS)):
             return
         self._lib = _library()
@@ -104,7 +104,7 @@ class Session:
 
     def phase(self, name):
         """Marks a phase, for the trace and for the stage times in the status. The first of warmup and capture begins with the
-        map of torch's blocks; blocks that torch would give back at its first capture go before, in every run."""
+        map of torch's blocks. Before it, every run frees the blocks that torch would free at its first capture."""
         # mutant: block map of torch
         if name in ("warmup", "capture") and not self._mapped:
             self._mapped = True
@@ -117,7 +117,7 @@ class Session:
             self._checked(self._lib.medusa_session_phase(name.encode()))
 
     def identify(self, factors):
-        """States the factors that the artifact is valid for: a dict of strings. Comes before the engine allocates anything."""
+        """States the factors that the artifact is valid for: a dict of strings. Call it before the engine allocates memory."""
         if self.run == NONE:
             return
         torch.cuda.init()
@@ -133,7 +133,7 @@ class Session:
             self._checked(self._lib.medusa_session_elastic(ctypes.c_uint64(least), ctypes.c_uint64(block)))
 
     def kv_room(self):
-        """For how many of kv_bytes there was room at identify, or None if they come from no artifact."""
+        """How many of kv_bytes there was room for at identify, or None if kv_bytes come from no artifact."""
         if self.run == NONE:
             return None
         value = ctypes.c_uint64()
@@ -151,7 +151,7 @@ class Session:
 
     def workspace_bytes(self):
         """If kv_bytes is not None: the bytes to reserve for buffers that grow with a forward and stay. The profile forward would have
-        made it so large, and graphs that refer to a smaller one would lose it."""
+        made a buffer so large. A smaller one would be replaced later, and graphs that refer to it would lose it."""
         value = ctypes.c_uint64()
         self._checked(self._lib.medusa_session_workspace(ctypes.byref(value)))
         return value.value
@@ -177,7 +177,7 @@ class Session:
                 with torch.cuda.use_mem_pool(pool):
                     run()
                     torch.cuda.synchronize()
-            except Exception as e:  # goes through C, which exceptions cannot
+            except Exception as e:  # an exception cannot pass through C
                 failure.append(e)
                 return 1
             return 0
@@ -196,12 +196,12 @@ class Session:
         self.held.append(t)
 
     def place(self, name, t, role, **bounds):
-        """As tensor, of one that is not to be held: memory inside of a graph, which others use after it."""
+        """As tensor, without holding it: for memory inside of a graph, which other graphs use after it."""
         marks.tensor(name, t, role, **bounds)
         self.named[name] = (t.data_ptr(), marks.extent(t))
 
     def memory(self, name, address, size, role, **bounds):
-        """As place, of bytes that no tensor of the engine's has."""
+        """As place, for bytes that are part of no tensor of the engine."""
         self.place(name, torch.as_tensor(Memory(address, size), device="cuda"), role, **bounds)
 
     def restored_tensor(self, name, shape, dtype):
@@ -272,22 +272,22 @@ class Session:
         if self.run != NONE:
             self._memory = {}
             self._checked(self._lib.medusa_session_sleep())
-            self.pool = torch.cuda.MemPool()  # what checks have used goes with the old one
+            self.pool = torch.cuda.MemPool()  # frees the old pool, and the memory that checks have used
 
     def wake(self, same):
-        """Makes the graphs again, once the engine's memory is mapped and holds what it held; False if not all of it is mapped. Restored
+        """Makes the graphs again, once the engine's memory is mapped and has its old contents; False if not all of it is mapped. Restored
         tensors may lie elsewhere afterwards: ask for them again. The next usable replays all graphs on known data first, so call it between
-        steps, once the weights are there. same: they have to be as they were."""
+        steps, once the weights are there. same: the weights have to be as they were."""
         return self.run == NONE or self._checked(self._lib.medusa_session_wake(ctypes.c_int(same))) == 1
 
     def invalidate(self, reason):
-        """The engine does something that restored graphs cannot follow: weights at other addresses, another adapter. Frees
-        of memory and unloads of modules that graphs refer to are noticed without it."""
+        """The engine makes a change that invalidates restored graphs: weights at other addresses, another adapter. Frees of
+        memory and unloads of modules that graphs refer to are noticed without it."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
 
     def kernels(self):
-        """How this process came by each kernel of the restored graphs: (how, mangled name, module); how is one of loaded,
+        """How this process found each kernel of the restored graphs: (how, mangled name, module); how is one of loaded,
         triggered, object and artifact. Call it after graphs."""
         if self.run != RESTORE:
             return []
@@ -299,9 +299,9 @@ class Session:
         return [tuple(line.split("\t")) for line in text.raw.decode().splitlines()]
 
     def provide(self, before_replay=None, eager=None):
-        """What the engine can do for a check of its graphs, by label; before graphs. before_replay puts what the engine writes before
-        each replay of a graph into the state that it had at the capture, and runs no forward. eager makes the graph's step
-        without a graph. Memory that they allocate lies in a pool of their own."""
+        """Registers the engine's functions for a check of its graphs, by label. Call it before graphs. before_replay runs no forward: it
+        puts the memory that the engine writes before each replay of a graph into the state that it had at the capture. eager
+        makes the graph's step without a graph. Memory that they allocate lies in a pool of their own."""
         if self.run == NONE:
             return
         self.pool = torch.cuda.MemPool()
@@ -323,8 +323,8 @@ class Session:
         self._checked(self._lib.medusa_session_provide(*self.steps, None))
 
     def collectives(self, make):
-        """make(call, stream) makes a call of the engine's communicators that a graph holds, on a stream that captures; before graphs, in which all
-        ranks make the same calls in the same order."""
+        """make(call, stream) makes a call of the engine's communicators that a graph holds, on a stream that captures. Call it before graphs, in
+        which all ranks make the same calls in the same order."""
         if self.run == NONE:
             return
 
@@ -340,7 +340,7 @@ class Session:
         self._checked(self._lib.medusa_session_collectives(self.calls, None))
 
     def ready(self, self_test=None):
-        """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""
+        """Ends the start. In runs that verify it does not return; self_test() returns the bytes that both must serve."""
         marks.phase("ready")
         if not self._lib:
             return
@@ -362,8 +362,8 @@ class Session:
         self._checked(self._lib.medusa_session_ready(callback, None))
 
     def refuse(self, reason):
-        """Takes no part in this start's purpose, or cannot use the restored graphs. A recording run ends here; a start that was
-        to be restored goes on natively."""
+        """The engine takes no part in this start's purpose, or cannot use the restored graphs. A recording run ends here; a
+        start that was to be restored goes on natively."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_refuse(reason.encode()))
             # mutant: graphs of a refused start
