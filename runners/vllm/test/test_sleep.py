@@ -218,18 +218,27 @@ class Backends(unittest.TestCase):
 
 
 class TestProgram(unittest.TestCase):
-    def test_the_engine_has_what_the_sleeper_calls(self):
-        """Neither can be imported without vLLM."""
+    def test_modules_have_the_names_that_programs_use(self):
+        """They cannot be imported without vLLM."""
         here = os.path.dirname(os.path.abspath(__file__))
 
         def tree(name):
-            with open(os.path.join(here, name), encoding="utf-8") as f:
+            with open(os.path.join(here, name + ".py"), encoding="utf-8") as f:
                 return ast.parse(f.read())
 
-        used = {n.attr for n in ast.walk(tree("sleeper.py")) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "engine"}
-        has = {n.name for n in tree("engine.py").body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-        self.assertGreater(len(used), 5)
-        self.assertEqual(used - has, set())
+        modules = "captures", "engine", "held", "noops", "serving"
+        has = {name: defined(tree(name).body) for name in modules}
+        for program in "engine", "sleeper":
+            nodes = [n for n in ast.walk(tree(program)) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)]
+            used = {(n.value.id, n.attr) for n in nodes if n.value.id in modules}
+            self.assertGreater(len(used), 5)
+            self.assertEqual({(module, name) for module, name in used if name not in has[module]}, set(), program)
+
+
+def defined(body):
+    """The names that statements of a module define."""
+    targets = [t for n in body if isinstance(n, ast.Assign) for t in n.targets]
+    return {n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))} | {t.id for t in targets if isinstance(t, ast.Name)}
 
 
 if __name__ == "__main__":
