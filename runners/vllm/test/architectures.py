@@ -23,8 +23,8 @@ TAKES_PART = "takes part"
 EXPECTED, RESTORED, NATIVE, ABSENT = "expected", "restored", "native", "absent"
 HEAD = """# Architectures
 
-What becomes of each architecture that vLLM's registry generates text with, on the simulated GPU, with two layers, dummy weights, `FULL_DECODE_ONLY` and FLASH_ATTN.
-`make test-vllm-architectures VLLM_VERSION=x` makes the results and this page of them.
+What becomes of each architecture that vLLM's registry generates text with, on the simulated GPU, with two layers, dummy weights and `FULL_DECODE_ONLY`. The backend is FLASH_ATTN, or TRITON_MLA
+for latent attention. `make test-vllm-architectures VLLM_VERSION=x` makes the results and this page of them.
 
 * `restored`: materialized, and restored in a new process. Graphs were not compared with those of a native start, as `make test-vllm` compares them.
 * `native`: the start is native, with this reason. *Shown by* says whether a start said so, or the plug-in's verdict on vLLM's own configuration of the engine.
@@ -61,9 +61,16 @@ def exception(output):
     return found[-1].strip()[:200] if found else "no exception in the output"
 
 
+def backend(folder):
+    """Latent attention has its own backends: each model that has it states the rank of its latent vectors."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+        return "TRITON_MLA" if '"kv_lora_rank"' in f.read() else "FLASH_ATTN"
+
+
 class Architecture(Engine):
     def __init__(self, args, name, folder):
-        super().__init__(args, "architecture " + name, [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), folder, "--no-requests"])
+        command = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), folder, "--no-requests", "--backend", backend(folder)]
+        super().__init__(args, "architecture " + name, command)
 
     def environment(self, step):
         # All architectures share the cache of vLLM's findings about classes of models.
