@@ -13,6 +13,7 @@ from vllm.v1.worker import gpu_model_runner
 def install():
     """Replaces the functions that each engine needs."""
     adapters_on_host()
+    equal_times()
     schedules.install()
 
 
