@@ -25,7 +25,7 @@ func folderOf(socket string) string { return filepath.Dir(socket) }
 // Yes is the value of MEDUSA_POOLED in a process of a pool.
 const Yes = "yes"
 
-// Cold says why a start is cold.
+// Cold has the reasons why a start is cold.
 type Cold struct{ Differences []string }
 
 func (c *Cold) Error() string { return strings.Join(c.Differences, ", ") }
@@ -40,11 +40,11 @@ type Started struct {
 	arrived        chan os.Signal
 }
 
-// guardFiles are descriptors that a command of interpose.Run never inherits: its guard uses the numbers itself.
+// guardFiles are descriptors that a command of interpose.Run never inherits: its guard uses these numbers itself.
 var guardFiles = []int{3, 4}
 
-// Ask asks a pool for a process that is what cmd would start under interpose.Run. own: the pool is the start's own, and may have to import first. The
-// error is a [*Cold].
+// Ask asks a pool for a process equal to the one that cmd would start under interpose.Run. own is true if the pool is the start's own: then it may
+// have to import first. The error is a [*Cold].
 func Ask(socket string, cmd *exec.Cmd, own bool) (*Started, error) {
 	files, err := streams(cmd)
 	if err != nil {
@@ -114,7 +114,7 @@ func Ask(socket string, cmd *exec.Cmd, own bool) (*Started, error) {
 	return s, nil
 }
 
-// streams are the command's, as files. Imports may have asked whether output goes to a terminal.
+// streams returns the command's streams as files. Imports may have asked whether output goes to a terminal.
 func streams(cmd *exec.Cmd) ([]*os.File, error) {
 	in, inIs := cmd.Stdin.(*os.File)
 	out, outIs := cmd.Stdout.(*os.File)
@@ -130,8 +130,8 @@ func streams(cmd *exec.Cmd) ([]*os.File, error) {
 	return []*os.File{in, out, errs}, nil
 }
 
-// child starts a program and stops it before its first instruction, so that the kernel tells what a child of this process inherits. Go's
-// runtime changes limits and signals of this process itself.
+// child starts a program and stops it before its first instruction, so that the kernel shows the properties that a child of this process inherits.
+// Go's runtime changes limits and signals of this process itself.
 func child(files []*os.File) (pid int, numbers []int, end func(), err error) {
 	runtime.LockOSThread()
 	pid, err = syscall.ForkExec("/proc/self/exe", []string{"inherits"}, &syscall.ProcAttr{
@@ -178,8 +178,8 @@ func (s *Started) catch() {
 	}
 }
 
-// Wait waits for the end of the process. Signals to this process reach it; the end of the context does as SIGTERM. The code is
-// that of interpose.Run: 128 plus the signal's number if a signal ended it.
+// Wait waits for the end of the process. Signals to this process are passed on to it. If the context ends, it gets SIGTERM. The code is as in
+// interpose.Run: 128 plus the signal's number if a signal ended the process.
 func (s *Started) Wait(ctx context.Context) (code int, err error) {
 	defer s.ended.Close()
 	defer s.control.Close()
@@ -204,7 +204,7 @@ func (s *Started) Wait(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("wait for process: %w", err)
 	}
-	if len(text) == 0 { // its guard was killed, and the kernel has killed it
+	if len(text) == 0 { // its guard was killed, so the kernel has killed it
 		return 128 + int(syscall.SIGKILL), nil
 	}
 	status, err := strconv.Atoi(string(text))

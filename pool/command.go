@@ -27,7 +27,7 @@ func (p *program) sysArgv() []string {
 	return p.Argv
 }
 
-// place is the folder in which the interpreter looks for modules first, if it does.
+// place is the folder in which the interpreter looks for modules first, unless an option forbids that.
 func (p *program) place(folder string) string {
 	if p.Argv[0] == "-c" || p.Argv[0] == "-m" {
 		return folder
@@ -42,7 +42,7 @@ func (p *program) place(folder string) string {
 	return filepath.Dir(path)
 }
 
-// mostHead is the length of a first line that the kernel reads.
+// mostHead is the number of bytes that the kernel reads of a first line.
 const mostHead = 256
 
 // readProgram returns the program that the kernel would run for a command whose executable was found at path. A script names its
@@ -128,7 +128,8 @@ func unpacked(texts [][]byte) []string {
 	return out
 }
 
-// shadowed returns a module that a program would import from its own place, although the process has imported it from elsewhere.
+// shadowed returns a module that a program would import from its own folder, although the process has imported it from
+// elsewhere.
 func shadowed(place string, names []string) string {
 	entries, err := os.ReadDir(place)
 	if err != nil {

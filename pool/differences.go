@@ -14,7 +14,7 @@ import (
 	"medusa/internal/contract"
 )
 
-// Difference is something in which a start from the pool would not be a cold start.
+// Difference is a property in which a start from the pool would differ from a cold start.
 type Difference struct{ What, Pool, Start string }
 
 func (d Difference) String() string {
@@ -34,13 +34,13 @@ func shown(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Variables that the loader, the C library, the interpreter or a library reads before a program's first line, or by C code, which no recording of
-// Python's reads shows. Other variables count if imports have read them.
+// Variables that the loader, the C library, the interpreter or a library reads before a program's first line, or by C code. A recording of
+// Python's reads does not show these. Other variables count if imports have read them.
 var (
 	keyPrefixes = []string{"LD_", "MALLOC_", "GLIBC_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "PYTHON", "LC_", "PYTORCH_", "TORCH_", "C10_"}
 	keyNames    = []string{"LANG", "LANGUAGE", "LOCPATH", "TZ", "TZDIR", "HOME",
 		contract.EnvMode, contract.EnvGapSeed, contract.EnvExact, contract.EnvAtReady, contract.EnvAtIdentity}
-	// A shell sets these for each of its commands. They count if imports ask for one by name, not if they look through all.
+	// A shell sets these for each of its commands. They count only if imports read one by name, not if they read the whole environment.
 	shellNames = []string{"_", "SHLVL", "PWD", "OLDPWD"}
 )
 
@@ -48,7 +48,7 @@ func inKey(name string) bool {
 	return slices.Contains(keyNames, name) || slices.ContainsFunc(keyPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// start is a request, with what is known of its process.
+// start is a request, with the properties of its process.
 type start struct {
 	program     *program
 	arguments   []string // sys.argv when modules are imported
@@ -58,7 +58,7 @@ type start struct {
 	like        *process
 }
 
-// keyDifferences compares a start with what an engine's processes were started with.
+// keyDifferences compares a start with the command and the environment of an engine's processes.
 func (e *Engine) keyDifferences(s *start) (out []Difference) {
 	if s.program.Interpreter != e.program.Interpreter {
 		out = append(out, Difference{"interpreter", e.program.Interpreter, s.program.Interpreter})
@@ -96,7 +96,7 @@ func variable(name, why string, have, want map[string]string) []Difference {
 	return []Difference{{"variable " + name + why, unset(a, isA), unset(b, isB)}}
 }
 
-// factDifferences compares a start with what the imports of a process depended on.
+// factDifferences compares a start with the facts on which the imports of a process depended.
 func (e *Engine) factDifferences(f *facts, s *start) (out []Difference) {
 	if s.spawned && !slices.Equal(s.program.Options, f.Options) {
 		out = append(out, Difference{"options of the interpreter", strings.Join(f.Options, " "), strings.Join(s.program.Options, " ")})
@@ -145,7 +145,7 @@ func (s *start) place() string {
 	return (&program{Argv: s.arguments}).place(s.like.folder)
 }
 
-// processDifferences compares what a start inherits with what a waiting process is.
+// processDifferences compares the properties that a start inherits with those of a waiting process.
 func processDifferences(f *facts, have, want *process) (out []Difference) {
 	for i, p := range have.fixed {
 		// mutant: properties that no process can change
@@ -161,7 +161,7 @@ func processDifferences(f *facts, have, want *process) (out []Difference) {
 	}
 	for i := range have.limits {
 		a, b := have.limits[i], want.limits[i]
-		stack := i == unix.RLIMIT_STACK && a.Cur != b.Cur // decides where memory lies, before main
+		stack := i == unix.RLIMIT_STACK && a.Cur != b.Cur // decides the place of memory, before main
 		// mutant: limits that cannot be raised
 		if stack || b.Max > a.Max && !have.can(capSysResource) {
 			out = append(out, Difference{fmt.Sprintf("limit %d", i), fmt.Sprint(a.Cur, "/", a.Max), fmt.Sprint(b.Cur, "/", b.Max)})
@@ -176,12 +176,12 @@ func processDifferences(f *facts, have, want *process) (out []Difference) {
 	return out
 }
 
-// canNice: whether it may have this niceness, which is less than its own.
+// canNice reports whether the process may take this niceness, which is lower than its own.
 func (p *process) canNice(nice int) bool {
 	return p.can(capSysNice) || uint64(20-nice) <= p.limits[unix.RLIMIT_NICE].Cur
 }
 
-// stamp tells whether a file is still the one that was read.
+// stamp identifies the version of a file that was read.
 type stamp struct {
 	Path  string `json:"path"`
 	Mtime int64  `json:"mtime"`
@@ -190,7 +190,7 @@ type stamp struct {
 	Inode uint64 `json:"inode"`
 }
 
-// changed names the first file that a cold start would find otherwise.
+// changed names the first file that has changed since it was read.
 func changed(stamps []stamp) []Difference {
 	for _, s := range stamps {
 		var st syscall.Stat_t
@@ -207,7 +207,7 @@ func sysStat(info os.FileInfo) (*syscall.Stat_t, bool) {
 	return st, ok
 }
 
-// environ reads variables. Of two with one name the first counts, as in the C library.
+// environ reads variables. If a name is there twice, the first one counts, as in the C library.
 func environ(pairs [][]byte) map[string]string {
 	out := map[string]string{}
 	for _, kv := range pairs {

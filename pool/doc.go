@@ -1,14 +1,14 @@
 // Package pool keeps processes that have imported an engine's Python modules, and hands each to one start.
 //
-// In: a file that says which engines ([Load]), and requests for a process on a Unix socket. Out: a process that is what a child of the caller would
-// have been, or the differences that forbid it. What can fail: the file ([yamlfile.Error]), the socket, imports (the pool logs it and tries
-// again). A request never fails a start: whatever the pool cannot do, the caller does itself, by a cold start ([Cold]).
+// In: a file that lists the engines ([Load]), and requests for a process on a Unix socket. Out: a process that is equal to a child of the caller, or
+// the differences that forbid it. Fails: the file ([yamlfile.Error]), the socket, imports (the pool logs it and tries again). A request never makes a
+// start fail: if the pool cannot serve it, the caller starts cold ([Cold]).
 //
 // # Processes
 //
-// Each process has a guard of package interpose as its parent. Whoever holds the guard's control owns the process, which ends with its owner. The pool
-// owns those that wait. It hands the control on with the process, and from then on has no part in it: a pool that ends, or is killed, ends its
-// waiting processes only.
+// Each process has a guard of package interpose as its parent. The holder of the guard's control owns the process, and the process ends with its
+// owner. The pool owns waiting processes. It hands the control on with the process, and has no part in the process from then on. A pool that ends, or
+// is killed, ends only its waiting processes.
 //
 // # Protocol
 //

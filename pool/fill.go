@@ -14,7 +14,8 @@ const (
 	lastPause  = time.Minute
 )
 
-// fill keeps as many processes as the file asks for. One imports at a time, and none soon after a start: the machine is the engine's then.
+// fill keeps as many processes as the file asks for. One process imports at a time. None imports soon after a start, because the engine
+// needs the machine then.
 func (p *Pool) fill(ctx context.Context) {
 	pause := firstPause
 	for {
@@ -35,7 +36,7 @@ func (p *Pool) fill(ctx context.Context) {
 	}
 }
 
-// make adds a process. If that fails, the log says why.
+// make adds a process. If that fails, the log has the reason.
 func (p *Pool) make(e *Engine) bool {
 	began := time.Now()
 	err := p.add(e)
@@ -52,7 +53,7 @@ func (p *Pool) make(e *Engine) bool {
 	return false
 }
 
-// next waits until an engine lacks a process and it is time to start one. The one that lacks most comes first.
+// next waits until an engine lacks processes and the quiet time is over. The engine that lacks most comes first.
 func (p *Pool) next(ctx context.Context) *Engine {
 	p.mu.Lock()
 	defer p.mu.Unlock()

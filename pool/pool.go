@@ -28,14 +28,14 @@ type Pool struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting map[*Engine][]*waiter
-	filling map[*waiter]bool // those that import
+	filling map[*waiter]bool // those that still import
 	counts  map[*Engine]*Counts
 	last    time.Time // of the last start
 	closed  bool
-	made    map[*Engine]bool // of a pool for one start: engines whose process is made; nil: any number of starts
+	made    map[*Engine]bool // of a pool for one start: engines whose process is made; nil: the pool serves any number of starts
 }
 
-// New returns a pool that has no process yet. Lines about what fails go to log.
+// New returns a pool that has no process yet. Failures go to log.
 func New(spec *Spec, log io.Writer) *Pool {
 	p := &Pool{spec: spec, log: log, waiting: map[*Engine][]*waiter{}, filling: map[*waiter]bool{}, counts: map[*Engine]*Counts{}}
 	p.changed = sync.NewCond(&p.mu)
@@ -45,7 +45,7 @@ func New(spec *Spec, log io.Writer) *Pool {
 	return p
 }
 
-// Listen makes the socket, in a folder that is this user's alone. An old socket that nobody serves goes.
+// Listen makes the socket, in a folder that only this user may open. It removes an old socket that no pool serves.
 func Listen(path string) (*net.UnixListener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -71,7 +71,7 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// checkFolder: nobody else may look into the folder, or exchange it.
+// checkFolder checks that no other user may open the folder, or replace it.
 func checkFolder(dir string) error {
 	if err := private.Check(dir); err != nil {
 		return err
@@ -86,8 +86,8 @@ func checkFolder(dir string) error {
 	return nil
 }
 
-// Serve answers requests until the context ends. Then it answers those that have come, ends the processes that wait, and returns. Processes that were
-// handed over go on.
+// Serve answers requests until the context ends. Then it answers the requests that have arrived, ends the waiting processes, and returns. Processes
+// that were handed over go on.
 func (p *Pool) Serve(ctx context.Context, l *net.UnixListener) error {
 	var requests, filling sync.WaitGroup
 	if p.made == nil {
@@ -183,7 +183,7 @@ func credentials(c *net.UnixConn) (cred *unix.Ucred, err error) {
 	return cred, err
 }
 
-// start hands a process over, or says why not.
+// start hands a process over, or sends the reasons why not.
 func (p *Pool) start(c *net.UnixConn, r *request, pid int, files []*os.File) {
 	s, err := readStart(r, pid, len(files))
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *Pool) start(c *net.UnixConn, r *request, pid int, files []*os.File) {
 	}
 	// mutant: a caller that has died
 	defer w.close()
-	if err := w.become(s, r, files, p.spawnedSocket(w.engine)); err != nil {
+	if err := w.become(s, r, files, p.spawnedSocket()); err != nil {
 		p.count(w.engine, func(n *Counts) { n.Failed++ })
 		_ = send(c, answer{Error: err.Error()})
 		return
@@ -216,7 +216,7 @@ func (p *Pool) start(c *net.UnixConn, r *request, pid int, files []*os.File) {
 	p.count(w.engine, func(n *Counts) { n.Started++ })
 }
 
-// readStart reads a request and the properties of the process that it is like.
+// readStart reads a request, and the properties of the process whose child the start has to equal.
 func readStart(r *request, pid, files int) (*start, error) {
 	if files != len(r.Descriptors)+1 {
 		return nil, fmt.Errorf("read request: %d descriptors came, and %d are named beside the folder", files, len(r.Descriptors))
@@ -247,7 +247,7 @@ func readStart(r *request, pid, files int) (*start, error) {
 	return s, nil
 }
 
-// take returns a process that can become the start. If there is none, it returns the differences from the engine that is nearest.
+// take returns a process that can become the start. If there is none, it returns the differences from the engine with the fewest.
 func (p *Pool) take(s *start) (*waiter, []Difference) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +265,7 @@ func (p *Pool) take(s *start) (*waiter, []Difference) {
 	}
 }
 
-// find looks through the processes that wait. If none fits, it returns the engine that is nearest, and the differences from it.
+// find looks through the waiting processes. If none fits, it returns the engine with the fewest differences, and these.
 func (p *Pool) find(s *start) (*waiter, []Difference, *Engine) {
 	nearest, found := []Difference{{What: "no engine of the pool has this role"}}, false
 	var closest *Engine
@@ -295,7 +295,7 @@ func (p *Pool) engines() []*Engine {
 	return all
 }
 
-// pick takes the first process that fits. Those whose files have changed are of no use to anybody.
+// pick takes the first process that fits. It ends those whose files have changed.
 func (p *Pool) pick(e *Engine, s *start) (*waiter, []Difference) {
 	key := e.keyDifferences(s)
 	differences := slices.Concat(key, []Difference{{What: "no process is ready"}})
@@ -324,8 +324,8 @@ func (p *Pool) pick(e *Engine, s *start) (*waiter, []Difference) {
 	return nil, differences
 }
 
-// spawnedSocket is the socket if the pool has processes for what a process of the engine spawns.
-func (p *Pool) spawnedSocket(e *Engine) string {
+// spawnedSocket is the socket if the pool has processes for children that an engine spawns.
+func (p *Pool) spawnedSocket() string {
 	if slices.ContainsFunc(p.spec.Engines, func(other Engine) bool { return other.Spawned }) {
 		return p.spec.Socket
 	}

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what a program inherits from the process that starts it, read from outside.
+// process has the properties that a program inherits from the process that starts it, read from outside.
 type process struct {
-	fixed   []property // no process can take them over from another
+	fixed   []property // a process cannot take these over from another
 	umask   int
 	mask    uint64
 	ignored uint64
@@ -36,7 +36,7 @@ const (
 
 func (p *process) can(capability int) bool { return p.caps>>capability&1 != 0 }
 
-// namespaces and the lines of /proc/PID/status that have to be equal.
+// namespaces, and the lines of /proc/PID/status that have to be equal.
 var (
 	namespaces  = []string{"cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts"}
 	statusLines = []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
@@ -44,7 +44,7 @@ var (
 	fixedFiles = []string{"cgroup", "personality", "timerslack_ns", "attr/current", "coredump_filter"}
 )
 
-// readProcess reads what is known of a process. The caller makes sure that its number stays its own.
+// readProcess reads the properties of a process. The caller makes sure that the process keeps its number.
 func readProcess(pid int) (*process, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	lines, err := readStatus(filepath.Join(dir, "status"))
@@ -65,7 +65,7 @@ func readProcess(pid int) (*process, error) {
 	for _, name := range fixedFiles {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			text = nil // this kernel has none
+			text = nil // this kernel has no such file
 		}
 		p.fixed = append(p.fixed, property{name, strings.TrimSpace(string(text))})
 	}
@@ -95,7 +95,7 @@ func (p *process) readNumbers(pid int, dir string, lines map[string]string) erro
 	}
 	p.nice = int(attr.Nice)
 	policy := attr.Policy
-	if policy == unix.SCHED_BATCH { // of processes that import
+	if policy == unix.SCHED_BATCH { // waiting processes have this policy
 		policy = unix.SCHED_NORMAL
 	}
 	p.fixed = append(p.fixed, property{"scheduling policy", fmt.Sprint(policy, attr.Priority)})
@@ -158,10 +158,10 @@ func signals(set uint64) []int {
 	return list
 }
 
-// The C library keeps these for threads and lets no program change them (nptl(7)). Some versions of make leave them ignored in what they start.
+// The C library keeps these for threads and lets no program change them (nptl(7)). Some versions of make start programs with these ignored.
 const sigCancel, sigSetXID = 32, 33
 
-// limitRows are the limits as a process sets them; -1 is none.
+// limitRows are the limits in the form in which a process sets them; -1 is none.
 func (p *process) limitRows() [][3]int64 {
 	var rows [][3]int64
 	for i, l := range p.limits {

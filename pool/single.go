@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Single returns a pool for one start of a command: a process for the command itself, and one for each engine that spawns from it. All of them import at
-// once, at the caller's priority and in the caller's folder. Each is made once, and a request waits for the one that still imports.
-// In: a file, of which engines without a command are for any; the interposer as for [Load]; the socket that this pool has instead of the file's. What can
-// fail: the file, as Load does; a file without an engine for the command itself.
+// Single returns a pool for one start of a command: a process for the command itself, and one for each engine that spawns from it. All of them import
+// at once, at the caller's priority and in the caller's folder. Each is made once, and a request waits for a process that still imports.
+// In: a file, whose engines without a command are for any command; the interposer as for [Load]; the socket that this pool has instead of the file's.
+// Fails: the file, as for Load; a file without an engine for the command itself.
 func Single(file, library string, command []string, socket, folder string, log io.Writer) (*Pool, error) {
 	spec, err := load(file, library, command)
 	if err != nil {
@@ -37,13 +37,13 @@ func single(spec *Spec, command []string, socket, folder string, log io.Writer) 
 	return p, nil
 }
 
-// once makes an engine's process of a pool for one start.
+// once makes an engine's process, in a pool for one start.
 func (p *Pool) once(e *Engine) {
 	defer p.finished(e)
 	p.make(e)
 }
 
-// coming reports whether a pool for one start has yet to finish a process that the start may have. The caller holds the lock.
+// coming reports whether a process that the start may get still imports, in a pool for one start. The caller holds the lock.
 func (p *Pool) coming(s *start) bool {
 	return p.made != nil && !p.closed && slices.ContainsFunc(p.engines(), func(e *Engine) bool {
 		// mutant: no wait for what cannot fit
@@ -51,7 +51,7 @@ func (p *Pool) coming(s *start) bool {
 	})
 }
 
-// finished ends the wait of requests for a process that has become ready, or has failed.
+// finished wakes the requests that wait for a process, after it has become ready or has failed.
 func (p *Pool) finished(e *Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

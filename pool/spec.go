@@ -19,22 +19,22 @@ import (
 // Spec is a configuration.
 type Spec struct {
 	Socket  string   `yaml:"socket"`  // its folder is made, with mode 0700
-	Quiet   *float64 `yaml:"quiet"`   // seconds after a start in which nothing is imported; default 30
+	Quiet   *float64 `yaml:"quiet"`   // seconds without imports after a start; default 30
 	Engines []Engine `yaml:"engines"` //
 
 	quiet time.Duration
 }
 
-// Engine says which processes are kept.
+// Engine describes the processes that are kept for one engine.
 type Engine struct {
 	Name        string            `yaml:"name"`
-	Command     []string          `yaml:"command"`     // the command that they are for; empty: that of the start whose own pool this is
-	Spawned     bool              `yaml:"spawned"`     // they are for what this command spawns with multiprocessing
+	Command     []string          `yaml:"command"`     // the command that they are for; empty: the command of the start whose own pool this is
+	Spawned     bool              `yaml:"spawned"`     // they are for children that this command spawns with multiprocessing
 	Modules     []string          `yaml:"modules"`     // imported in this order
-	Environment map[string]string `yaml:"environment"` // beside that of the pool
-	Folder      string            `yaml:"folder"`      // working folder; default that of the file
-	Size        int               `yaml:"size"`        // processes that wait; default 1
-	Free        []string          `yaml:"free"`        // variables that do not matter to imports which read the whole environment
+	Environment map[string]string `yaml:"environment"` // in addition to the pool's
+	Folder      string            `yaml:"folder"`      // working folder; default: the file's folder
+	Size        int               `yaml:"size"`        // number of waiting processes; default 1
+	Free        []string          `yaml:"free"`        // variables that imports which read the whole environment do not need
 
 	program     *program
 	environment map[string]string
@@ -43,11 +43,12 @@ type Engine struct {
 
 const mostSize = 64
 
-// Load reads a configuration. library is the interposer under which the processes start; empty: that of [interpose.FindLibrary]. Paths are relative to the
-// file's folder, and each engine's command is looked up.
+// Load reads a configuration. library is the interposer under which the processes start; empty: the one of [interpose.FindLibrary]. Paths are
+// relative to the file's folder, and each engine's command is looked up.
 func Load(path, library string) (*Spec, error) { return load(path, library, nil) }
 
-// load reads a file. If it is for one start, engines without a command have that of the start, and the socket is not the file's.
+// load reads a file. command is the command of a pool for one start, or nil: it is the default of engines without one, and the file then needs no
+// socket.
 func load(path, library string, command []string) (*Spec, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {
@@ -138,7 +139,7 @@ func (e *Engine) complete(dir, library string) (field string, err error) {
 	return "command", e.prepare(library)
 }
 
-// prepare makes the environment that a restored start has, but for what differs from start to start.
+// prepare makes the environment of a restored start, without the variables that differ from start to start.
 func (e *Engine) prepare(library string) error {
 	env := contract.Start{Run: contract.RunRestore}.Environ()
 	for _, name := range slices.Sorted(maps.Keys(e.Environment)) {
@@ -158,7 +159,7 @@ func (e *Engine) prepare(library string) error {
 		final = append(final, contract.EnvExact+"="+value)
 	}
 	e.environment = environ(packed(final))
-	for _, kv := range final { // of two with one name the last counts here
+	for _, kv := range final { // if a name is there twice, the last one counts here
 		name, value, _ := strings.Cut(kv, "=")
 		e.environment[name] = value
 	}

@@ -22,17 +22,17 @@ type EngineStatus struct {
 	Spawned bool   `json:"spawned,omitempty"`
 	Size    int    `json:"size"`
 	Ready   int    `json:"ready"`
-	// PSS is the proportional set size of the processes that wait, with their guards, in bytes: pages that several processes share count for
+	// PSS is the proportional set size, in bytes, of the waiting processes and their guards: pages that several processes share count for
 	// each by its share.
 	PSS    uint64 `json:"pss"`
 	Counts Counts `json:"counts"`
 }
 
-// Counts only grow, but for ImportSeconds.
+// Counts are counters. Only ImportSeconds can fall.
 type Counts struct {
 	Imported      int     `json:"imported"` // processes that became ready
 	Started       int     `json:"started"`  // handed over
-	Refused       int     `json:"refused"`  // requests for which no process was, or could be made, equal
+	Refused       int     `json:"refused"`  // requests to which no process could be made equal
 	Stale         int     `json:"stale"`    // processes whose files have changed
 	Failed        int     `json:"failed"`   // processes that ended before they were handed over
 	ImportSeconds float64 `json:"import_seconds"`
@@ -54,7 +54,7 @@ func (p *Pool) Status() *Status {
 	return s
 }
 
-// proportional is 0 for a process that has ended.
+// proportional is the PSS of a process in bytes; 0 if it has ended.
 func proportional(pid int) uint64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -97,7 +97,7 @@ func ReadStatus(socket string) (*Status, error) {
 	return a.Status, nil
 }
 
-// dial connects to a pool of this user's.
+// dial connects to this user's pool.
 func dial(socket string) (*net.UnixConn, error) {
 	if err := checkFolder(folderOf(socket)); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func dial(socket string) (*net.UnixConn, error) {
 }
 
 func exchange(c *net.UnixConn, r request, files ...*os.File) (*answer, []*os.File, error) {
-	// A pool that refuses closes the socket early, with its reason in it.
+	// A pool that refuses a request sends its reason and closes the socket early.
 	sent := send(c, r, files...)
 	var a answer
 	got, err := receive(c, &a)

@@ -24,13 +24,13 @@ type waiter struct {
 	guard          int
 }
 
-// Bounds for what a process may take to import, and to answer.
+// Time limits for the imports of a process, and for its answers.
 const (
 	importLimit = 15 * time.Minute
 	answerLimit = 30 * time.Second
 )
 
-// startWaiter starts a process. Nobody has to wait for it: close ends it at any time.
+// startWaiter starts a process. The caller need not wait for it: close ends it at any time.
 func startWaiter(e *Engine) (*waiter, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -46,13 +46,13 @@ func startWaiter(e *Engine) (*waiter, error) {
 	w := &waiter{engine: e, link: c.(*net.UnixConn), gone: make(chan struct{})}
 	cmd := e.cmd()
 	cmd.ExtraFiles = []*os.File{theirs}
-	// Signals of the pool's terminal are not for the engine.
+	// The engine must not get the signals of the pool's terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if w.control, w.ended, err = interpose.Hold(cmd); err != nil {
 		_ = w.link.Close()
 		return nil, fmt.Errorf("start process: %w", err)
 	}
-	go func() { // the guard's status is its report's as well
+	go func() { // the guard's report has the status as well
 		_ = cmd.Wait()
 		close(w.gone)
 	}()
@@ -60,7 +60,8 @@ func startWaiter(e *Engine) (*waiter, error) {
 	return w, nil
 }
 
-// lower lets others go first. SCHED_BATCH can be taken back by anybody, niceness by the privileged only.
+// lower gives other processes precedence. Every process may leave SCHED_BATCH, but only a privileged one
+// may lower its niceness again.
 func (w *waiter) lower() {
 	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}
 	if self, err := readProcess(os.Getpid()); err == nil {
@@ -72,7 +73,7 @@ func (w *waiter) lower() {
 	_ = unix.SchedSetAttr(w.guard, attr, 0)
 }
 
-// awaitReady lets the process import, and returns when it waits.
+// awaitReady makes the process import, and returns when it is ready.
 func (w *waiter) awaitReady() error {
 	_ = w.link.SetDeadline(time.Now().Add(importLimit))
 	if err := send(w.link, job{Modules: append([]string{}, w.engine.Modules...), Arguments: packed(w.engine.program.sysArgv())}); err != nil {
@@ -93,7 +94,7 @@ func (w *waiter) awaitReady() error {
 	return w.link.SetDeadline(time.Time{})
 }
 
-// failed explains why a process does not answer.
+// failed returns the reason why a process does not answer.
 func (w *waiter) failed(err error) error {
 	select {
 	case <-w.gone:
@@ -105,7 +106,7 @@ func (w *waiter) failed(err error) error {
 	return fmt.Errorf("import modules: the process has ended (%s)", text[:n])
 }
 
-// become makes the process the caller's. It does not run yet.
+// become makes the process equal to the caller's child. It does not run the program yet.
 func (w *waiter) become(s *start, r *request, files []*os.File, spawned string) error {
 	if err := w.raise(s.like.nice); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (w *waiter) raise(nice int) error {
 	return nil
 }
 
-// close gives the process up. If nobody else holds its guard's control, it is killed.
+// close gives up the process. If no other process holds its guard's control, it is killed.
 func (w *waiter) close() {
 	_, _, _ = w.control.Close(), w.ended.Close(), w.link.Close()
 }

@@ -45,7 +45,7 @@ func send(c *net.UnixConn, message any, files ...*os.File) error {
 	return err
 }
 
-// receive reads a message. The caller closes the files, also if there is an error.
+// receive reads a message. The caller closes the files, also after an error.
 func receive(c *net.UnixConn, message any) (files []*os.File, err error) {
 	head := make([]byte, 4)
 	beside := make([]byte, unix.CmsgSpace(4*mostFiles))
@@ -96,7 +96,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// request is a caller's message.
+// request is the message of a caller.
 type request struct {
 	Protocol    int      `json:"protocol"`
 	Ask         string   `json:"ask"` // start or status
@@ -105,11 +105,11 @@ type request struct {
 	Environment [][]byte `json:"environment"`
 	Descriptors []int    `json:"descriptors"`
 	Like        int      `json:"like"`
-	Spawned     bool     `json:"spawned"`   // by an engine's process, in multiprocessing's way
+	Spawned     bool     `json:"spawned"`   // for a process that an engine spawns with multiprocessing
 	Arguments   [][]byte `json:"arguments"` // sys.argv of that process
 }
 
-// answer is the pool's.
+// answer is the pool's answer.
 type answer struct {
 	Pid         int      `json:"pid,omitempty"`
 	Engine      string   `json:"engine,omitempty"`
@@ -118,7 +118,7 @@ type answer struct {
 	Status      *Status  `json:"status,omitempty"`
 }
 
-// job tells a process what to import.
+// job lists the modules that a process has to import.
 type job struct {
 	Modules   []string `json:"modules"`
 	Arguments [][]byte `json:"arguments"`
@@ -126,8 +126,8 @@ type job struct {
 
 // handover makes a waiting process the caller's.
 type handover struct {
-	Interpreter [][]byte   `json:"interpreter"` // with its options
-	Argv        [][]byte   `json:"argv"`        // behind them
+	Interpreter [][]byte   `json:"interpreter"` // with the interpreter's options
+	Argv        [][]byte   `json:"argv"`        // the arguments after these
 	Environment [][]byte   `json:"environment"`
 	Descriptors []int      `json:"descriptors"`
 	Umask       int        `json:"umask"`
@@ -135,17 +135,17 @@ type handover struct {
 	Mask        []int      `json:"mask"`
 	Ignored     []int      `json:"ignored"`
 	OOMScoreAdj int        `json:"oom_score_adj"`
-	Spawned     string     `json:"spawned"` // the socket, if the pool has processes for what the engine spawns
+	Spawned     string     `json:"spawned"` // the socket, if the pool has processes for the engine's children
 }
 
-// told is what a process answers.
+// told is an answer of a process.
 type told struct {
 	Ready   *facts `json:"ready"`
 	Applied bool   `json:"applied"`
 	Failed  string `json:"failed"`
 }
 
-// facts are what a process's imports depend on, and what they have left.
+// facts are the inputs on which a process's imports depend, and the state that they have left.
 type facts struct {
 	Pid         int                `json:"pid"`
 	Reads       map[string]*[]byte `json:"reads"` // variables; null: it was not set
@@ -153,7 +153,7 @@ type facts struct {
 	Folder      bool               `json:"folder"`
 	Arguments   bool               `json:"arguments"`
 	Files       []stamp            `json:"files"`
-	Options     []string           `json:"options"` // that a process which it spawns has
+	Options     []string           `json:"options"` // options of a process that it spawns
 	Names       []string           `json:"names"`   // of modules, up to the first dot
 	Descriptors []int              `json:"descriptors"`
 	Threads     int                `json:"threads"`

@@ -34,7 +34,7 @@ type traceGraph struct {
 	Nodes uint32 `json:"nodes"`
 	Edges uint32 `json:"edges"`
 
-	Instantiated int  `json:"instantiated"` // how often
+	Instantiated int  `json:"instantiated"` // number of times
 	Embedded     bool `json:"embedded,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (g traceGraph) row() string {
 	return fmt.Sprintf("%s: %s, %s%s", label, counted(uint64(g.Nodes), "node"), counted(uint64(g.Edges), "edge"), use)
 }
 
-// counted says how many things there are.
+// counted formats a number of things.
 func counted(n uint64, thing string) string {
 	if n != 1 {
 		thing += "s"

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/term"
 )
 
-// steps shows which step of a command runs, and for how long already: on a terminal as a bar, otherwise as a line at its beginning
-// and one from time to time, since a step may take minutes. At a step's end a line shows how long it took.
+// steps shows which step of a command runs, and for how long already. On a terminal it is a bar, otherwise a line at the step's
+// beginning and one from time to time, since a step may take minutes. At a step's end a line shows how long it took.
 type steps struct {
 	mu    sync.Mutex
 	w     io.Writer
-	bar   *progressbar.ProgressBar // nil: lines
+	bar   *progressbar.ProgressBar // nil: lines are printed instead
 	i, n  int
 	what  string
 	began time.Time
@@ -96,7 +96,7 @@ func (s *steps) tick() {
 	}
 }
 
-// done ends the display. Nothing is written afterwards.
+// done ends the display and prints the last step's time. No line follows.
 func (s *steps) done() {
 	close(s.end)
 	s.ended.Wait()

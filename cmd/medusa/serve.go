@@ -65,7 +65,7 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 	return cmd
 }
 
-// reloadAt reads the file again at each signal. It ends with the command.
+// reloadAt reads the file again at each signal. It goes on until the command ends.
 func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Writer) {
 	for range signals {
 		spec, err := gateway.Load(path)
@@ -80,7 +80,8 @@ func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Wri
 	}
 }
 
-// writingDecisions runs with a log that is written to path as decisions are made, or without one. The server goes on without its log.
+// writingDecisions calls run with a log that is written to path as decisions are made, or without one. The server goes on if its log
+// fails.
 func writingDecisions(path string, w io.Writer, run func(*dispatch.Log) error) error {
 	if path == "" {
 		return run(nil)

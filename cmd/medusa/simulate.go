@@ -104,7 +104,8 @@ func loadScenario(args []string, o simulate.Overrides) (*simulate.Scenario, erro
 	return simulate.Load(path, o)
 }
 
-// withDecisions runs with a log that is written to path, or without one. A run that fails leaves no log.
+// withDecisions calls run with a log that is written to path, or without one. A run that fails leaves no
+// log.
 func withDecisions(path string, run func(*dispatch.Log) error) error {
 	if path == "" {
 		return run(nil)

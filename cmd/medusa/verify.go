@@ -83,12 +83,12 @@ name of the GPU and the driver, and medusa restore accepts that driver on this m
 	return cmd
 }
 
-// otherDriver returns this machine's driver if it differs from the artifact's and is of the same major version. Another major
-// version stays a difference, of which the engine's process says so.
+// otherDriver returns this machine's driver if it differs from the artifact's and is of the same major version. With another major
+// version, the engine's process reports the difference.
 func otherDriver(ctx context.Context, made artifacts.Identity) *store.Driver {
 	found, err := ask.Devices(ctx)
 	if err != nil {
-		return nil // the engine's process says why
+		return nil // the engine's process reports the reason
 	}
 	version, _ := made.Get(artifacts.KeyDriverVersion)
 	gpu, _ := made.Get(artifacts.KeyGPUName)

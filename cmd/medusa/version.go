@@ -56,7 +56,7 @@ func newVersionCmd() *cobra.Command {
 }
 
 // versionOf takes the version from the build information of the Go tool. Without one (info is nil, or the build saw no tag) the
-// version is that of the source.
+// version is the one in the source.
 func versionOf(info *debug.BuildInfo) version {
 	v := version{Medusa: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Artifact: artifacts.Version, Graph: graphir.Version, Trace: trace.Version, Protocol: contract.Protocol}

@@ -1,8 +1,8 @@
 // Package atomicfile replaces files in one step: a reader of the path finds the old content or the new one, also after a power
 // failure.
 //
-// In: a path, a mode and the content. Out: the file. What can fail: reading the content, and every step of writing. The old file
-// then stays, and no temporary file remains.
+// In: a path, a mode and the content. Out: the file. Fails: if the content cannot be read, or if a step of writing fails. The
+// old file then stays, and no temporary file remains.
 package atomicfile
 
 import (

@@ -3,7 +3,7 @@
 //
 // In: an environment. Out: the settings of a start ([ReadStart]) and the variables that carry them ([Start], [Interposer]); the
 // structs and numbers of interpose/preload/medusa.h and cmd/libmedusa/libmedusa.h. Three compilers check the same sizes and
-// offsets. What can fail: a variable with an invalid value; the error names the variable.
+// offsets. Fails: if a variable has an invalid value; the error names the variable.
 package contract
 
 import (
@@ -30,6 +30,6 @@ func Inherited() []string {
 	})
 }
 
-// RankFile is the name of the file by which a rank tells the engine's starter, in the directory of MEDUSA_RENDEZVOUS, that it is one of several. The file
-// holds how many there are.
+// RankFile is the name of the file by which a rank tells the engine's starter, in the directory of MEDUSA_RENDEZVOUS, that the engine has several ranks.
+// The file holds their number.
 func RankFile(rank string) string { return "rank." + rank }

@@ -2,7 +2,7 @@
 //
 // In: the bytes of a module's image, as a load call of the driver takes them: a fat binary without its 24-byte wrapper (which has
 // a pointer that is valid in its process only), a cubin, or PTX. Out: the code objects inside, each with its kernels, their
-// parameter layouts and its module variables. What can fail: bytes of another kind, or damaged ones; the error is a *FormatError
+// parameter layouts and its module variables. Fails: if the bytes are of another kind or damaged; the error is a *FormatError
 // with the offset. Layouts: the CUDA binary utilities, as observed in their output.
 //
 // Every size is checked against the bytes that exist before anything is allocated for it.

@@ -29,7 +29,7 @@ func (h IpcMemHandle) Open() (DevicePtr, error) {
 	return ptr, err
 }
 
-// CloseIpc ends what Open began.
+// CloseIpc unmaps memory that Open has mapped.
 func (d DevicePtr) CloseIpc() error { return procIpcCloseMemHandle.Call(uintptr(d)) }
 
 // IpcHandle returns the handle with which another process opens an interprocess event.

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is how much the disk is asked for at once: little, because others wait behind it. The end of a context is seen between steps.
+// step is the number of bytes that one request to the disk asks for. It is small, because other readers wait behind it. The end of a context is seen between steps.
 const step = 1 << 20
 
 // Read reads the files, and those below the folders, in the order of their names: as loaders of checkpoints do. It returns how many bytes are in the cache.
@@ -65,8 +65,8 @@ func list(paths []string) (files []string, size int64, err error) {
 	return files, size, nil
 }
 
-// readFile asks for each step while the disk reads the one before. Nothing is copied, and no lock of this process's memory is held while the disk works, as it
-// would be with MADV_POPULATE_READ.
+// readFile asks for each step while the disk reads the one before. It copies no data. It holds no lock of this process's memory while the disk works;
+// MADV_POPULATE_READ would hold one.
 func readFile(ctx context.Context, name string) (read int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package panics turns panics into errors: Medusa's code runs inside of engines, which a panic must not end.
+// Package panics turns panics into errors: Medusa's code runs inside of engines, and its panic must not end an engine.
 //
 // In: a function. Out: its error, or a *Error with the place of its panic. A panic of another goroutine is not caught: one that
 // could panic calls Catch itself.

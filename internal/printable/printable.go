@@ -2,7 +2,7 @@
 //
 // In: names and messages of any bytes. Out: the same text with every non-printable character escaped as in Go. An artifact can
 // then not move the cursor, change colours, hide text or start a line of its own. JSON values keep their exact meaning in
-// printable characters. What can fail: writing. Pictures do not use this package.
+// printable characters. Fails: if writing does. Pictures do not use this package.
 package printable
 
 import (

@@ -4,7 +4,7 @@
 // In: a path. Out: nil, or an *Error with the path that fails and the reason. A missing path gives an error that wraps
 // fs.ErrNotExist. The file, and every folder and symbolic link on the way, must be owned by this user or root. The folders must
 // not be writable by a group or by others, with two exceptions. In sticky folders such as /tmp, others can only add names. On a
-// file system that is mounted read-only, such as a volume with a policy, nobody can write. The group bits cover access control
+// file system that is mounted read-only, such as a volume with a policy, no user can write. The group bits cover access control
 // lists too, because they are then the mask of the list.
 //
 // The answer stays valid: after a yes, only this user, root, and whoever can mount the file system elsewhere can make it wrong.
@@ -56,7 +56,7 @@ func check(path string, uid int) error {
 	if err != nil {
 		return err
 	}
-	// Look up each step in a folder that has passed the check, so that nobody can exchange it between check and use.
+	// Look up each step in a folder that has passed the check, so that no other user can exchange it between check and use.
 	at, rest, links := "/", split(abs), 0
 	info, err := os.Lstat(at)
 	if err != nil {

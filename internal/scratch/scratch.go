@@ -1,7 +1,7 @@
 // Package scratch makes folders that are removed after their process: if the process is killed, the next one removes them.
 //
-// In: a folder and a prefix. Out: a folder that this process holds, by an flock that ends with the process. What can fail: the
-// disk, and folders that another user made under such a name (they are neither used nor removed).
+// In: a folder and a prefix. Out: a folder that this process holds, by an flock that ends with the process. Fails: if the disk
+// does, or if another user made a folder under such a name (it is neither used nor removed).
 //
 // An abandoned folder is recognized without its age: after its maker gets the lock, it checks that the name still leads to the
 // folder.
@@ -46,7 +46,7 @@ func Make(parent, prefix string) (*Folder, error) {
 	}
 }
 
-// At makes the folder of this path, which only this user may enter. It fails if there is anything.
+// At makes the folder of this path, which only this user may enter. It fails if the path exists.
 func At(path string) (*Folder, error) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return nil, err

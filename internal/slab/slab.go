@@ -1,7 +1,8 @@
 // Package slab allocates many small things of one type at once, which costs less than one allocation each.
 //
-// In: how many are needed. Out: zeroed memory. Nothing can fail. What shares an allocation is freed together, so a slab is for
-// things that live about as long as each other. If all of them end at one known moment, Reused needs no new memory for the next.
+// In: how many are needed. Out: zeroed memory. Fails: never. Things that share an allocation are freed together, so a slab is
+// for things that live about as long as each other. If all of them end at one known moment, Reused needs no new memory for the
+// next.
 package slab
 
 import "unsafe"
@@ -30,7 +31,7 @@ func (s *Of[T]) Take(n int) []T {
 // One returns one thing.
 func (s *Of[T]) One() *T { return &s.Take(1)[0] }
 
-// Clone returns a copy of what is in list.
+// Clone returns a copy of list.
 func (s *Of[T]) Clone(list []T) []T {
 	out := s.Take(len(list))
 	copy(out, list)

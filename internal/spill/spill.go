@@ -1,6 +1,6 @@
 // Package spill is a temporary file for data that would take too much memory.
 //
-// In: bytes at offsets. Out: the same bytes. What can fail: the file system. The file has no name, so it disappears with the
+// In: bytes at offsets. Out: the same bytes. Fails: if the file system does. The file has no name, so it disappears with the
 // process, however that ends. It is made at the first write.
 package spill
 

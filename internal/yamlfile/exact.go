@@ -28,7 +28,7 @@ func newExact(root ast.Node) *exact {
 	return e
 }
 
-// Visit implements [ast.Visitor]: it collects what aliases name.
+// Visit implements [ast.Visitor]: it collects the anchors, to which aliases refer.
 func (e *exact) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok {
 		e.anchors[a.Name.String()] = a.Value

@@ -1,7 +1,7 @@
 // Package yamlfile reads YAML that people write, with the position of each error. It is the only importer of the YAML library's parser.
 //
-// In: a file. Out: values of the caller's types. What can fail: a file that is malformed, or that has fields that the types lack
-// ([Error]), and whatever the caller finds wrong with a field ([FieldError], [Locate]).
+// In: a file. Out: values of the caller's types. Fails: if a file is malformed, has fields that the types lack
+// ([Error]), or has a field that the caller refuses ([FieldError], [Locate]).
 package yamlfile
 
 import (

@@ -1,7 +1,7 @@
 // Package ask runs the probe in a process of its own, for programs that bind no driver.
 //
 // In: the probe's binary, found beside the running executable or in the PATH. Out: the probe's result, and the identity factors
-// of a device. What can fail: the probe is missing, does not end within a minute, or crashes with the driver.
+// of a device. Fails: if the probe is missing, does not end within a minute, or crashes with the driver.
 package ask
 
 import (
