@@ -81,7 +81,7 @@ bench-boot: vllm
 
 # Tests of the plug-in's decisions, if there is a Python. They need neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_adapters test_elastic test_sleep test_run test_state test_capture test_inputs test_queries test_tokens test_fingerprint test_architectures test_sources; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then $(VLLM_PYTHON) -m unittest discover -q -s $(VLLM)/test; fi
 
 # The differences between a release and the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
 # result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.
