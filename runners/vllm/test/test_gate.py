@@ -1,6 +1,7 @@
 """Tests of the decision which starts Medusa takes part in. They need neither vLLM nor torch."""
 
 import contextlib
+import dataclasses
 import os
 import sys
 import types
