@@ -66,6 +66,7 @@ CASES = [
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", EAGLE3),
     ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", EAGLE3),
     ("deepseek-v3", "TRITON_MLA", "V2", "FULL_DECODE_ONLY", MTP),
+    ("deepseek-v3", "TRITON_MLA", "V2", "FULL_AND_PIECEWISE", MTP),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", *LORA),
     ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", *LORA),
     ("llama", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", *LORA),
