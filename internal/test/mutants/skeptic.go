@@ -1,7 +1,5 @@
 package main
 
-import "strings"
-
 // skeptic has rows that a skeptic would try: a comparison that is off by one or turned round, a condition that is dropped, a
 // field that is left out, a unit that is wrong.
 var skeptic = []mutant{
@@ -194,15 +192,8 @@ var plugins = []mutant{
 	logic("worker of the user", always, "Platform.test_nothing_is_said_where_nothing_was_asked"),
 }
 
-// logicTests has the file of each class of tests of the plug-in's decisions.
-var logicTests = map[string]string{
-	"Gate": "gate", "Share": "gate", "Identity": "identity", "Labels": "labels", "Uses": "labels", "Factories": "labels", "Watches": "labels",
-	"Platform": "platform", "Metrics": "platform",
-}
-
 func logic(name string, c change, test string) mutant {
-	class, _, _ := strings.Cut(test, ".")
-	return mutant{name, c, "./runners/vllm/test/test_" + logicTests[class] + ".py", test}
+	return mutant{name, c, fileOfDecision(test), test}
 }
 
 func elastic(name string, c change, test string) mutant {
