@@ -132,7 +132,7 @@ def ranks_reason(config, vllm):
 def backend_reason(backends):
     """backends: names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures. A
     start without captures would lack these wrappers."""
-    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN"}
+    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN"}
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None

@@ -138,7 +138,7 @@ class Gate(unittest.TestCase):
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
 
     def test_backends(self):
-        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN"]))
+        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN"]))
         for other in "FLASHINFER", "GDN_ATTN":
             self.assertIn(other, gate.backend_reason(["FLASH_ATTN", other]))
 
