@@ -1,7 +1,7 @@
 """Mistakes that have to change tokens, and that `medusa materialize` has to refuse.
 
 In: a start of the engine; TOKENS_MISTAKE names the mistake that this start is to have, TOKENS_SPOIL the program that makes mistakes in artifacts,
-TOKENS_GRAPH the beginning of the label of the graph that gets it. Out: the same engine with the mistake, and a line that says so. Fails: as the program does.
+TOKENS_GRAPH has words of the label of the graph that gets it. Out: the same engine with the mistake, and a line that says so. Fails: as the program does.
 
 All mistakes but `metadata` are in the artifact. Those are made here only if verification restores a candidate; a start that serves is
 given an artifact that has one.
