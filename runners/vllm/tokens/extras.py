@@ -9,11 +9,13 @@ import functools
 import json
 import os
 import sys
+import tempfile
 
 NGRAM, EAGLE, LORA, SLEEP = ALL = "ngram", "eagle", "lora", "sleep"
 DRAFTS = 3  # tokens that a draft proposes
 ADAPTERS = "one", "two"
 ALONE = 6  # requests that are answered one after another: only a step in which each request has all drafts has a graph
+HIGHEST_RANK = 8  # of an adapter
 # Of sleep: after each, some requests are answered, with as many tokens.
 CYCLES, AFTER, SHORT = 20, 8, 12
 LEVELS = 1, 2
@@ -28,7 +30,7 @@ def options(feature, folder):
     more = {
         NGRAM: {"speculative_config": {"method": "ngram", "num_speculative_tokens": DRAFTS, "prompt_lookup_max": 3, "prompt_lookup_min": 1}},
         EAGLE: {"speculative_config": {"method": "eagle", "model": os.path.join(folder, "draft"), "num_speculative_tokens": DRAFTS}},
-        LORA: {"enable_lora": True, "max_loras": len(ADAPTERS), "max_lora_rank": 8},
+        LORA: {"enable_lora": True, "max_loras": len(ADAPTERS), "max_lora_rank": HIGHEST_RANK},
         SLEEP: {"enable_sleep_mode": True},
     }
     return more.get(feature, {}), 1 + DRAFTS if speculates(feature) else 1
@@ -76,6 +78,25 @@ def generate(llm, cases, folder):
     more = {"lora_request": [adapters.get(case["adapter"]) for case in cases]} if "adapter" in cases[0] else {}
     done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False, **more)
     return [list(request.outputs[0].token_ids) for request in done]
+
+
+def refused(llm, folder):
+    """Adapters that vLLM has to refuse: one that is not there, and one of a higher rank. Requests after them are served as if they had not been tried."""
+    from vllm.lora.request import LoRARequest
+
+    with open(os.path.join(folder, "adapters", ADAPTERS[0], "adapter_config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    with tempfile.TemporaryDirectory() as higher:
+        with open(os.path.join(higher, "adapter_config.json"), "w", encoding="utf-8") as f:
+            json.dump(config | {"r": 2 * HIGHEST_RANK}, f)
+        for path, says in {os.path.join(folder, "adapters", "absent"): "No adapter found", higher: "max_lora_rank"}.items():
+            try:
+                llm.llm_engine.add_lora(LoRARequest("refused", len(ADAPTERS) + 1, path))
+            except Exception as e:  # vLLM's types differ from release to release
+                if says not in str(e):
+                    raise
+            else:
+                raise RuntimeError(f"vLLM takes the adapter {path}")
 
 
 def used():
@@ -129,6 +150,8 @@ def serve(llm, worker, feature, folder):
     cases = expected(feature, folder)
     once = cases[: -CYCLES * AFTER] if feature == SLEEP else cases
     together = len(once) - (ALONE if feature == NGRAM else 0)
+    if feature == LORA:
+        refused(llm, folder)
     with proposals(worker) as drafts:
         tokens = generate(llm, once[:together], folder)
         for case in once[together:]:
