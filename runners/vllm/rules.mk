@@ -19,8 +19,10 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 endif
 
 .PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
+# The link is the name by which fastsafetensors loads the runtime.
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
+	ln -sf libcudart.so.13 $(VLLM_LIB)/libcudart.so
 
 # The last commit that changed more than documents, if no other file has uncommitted changes.
 VLLM_COMMIT = $(shell git diff --quiet HEAD -- . ':!*.md' ':!docs' && git log -1 --format=%h --abbrev=12 -- . ':!*.md' ':!docs')
@@ -63,7 +65,7 @@ test-vllm-serve: vllm
 test-vllm-plain: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/plain.py $(VLLM_RUN)
 
-# vLLM sleeps and wakes, stock and restored; VLLM_CASES="--runners V2": on one model runner.
+# vLLM sleeps and wakes, stock and restored; VLLM_CASES="--kinds V2": one kind of engine (KINDS of sleep.py).
 test-vllm-sleep: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN) $(VLLM_CASES)
 

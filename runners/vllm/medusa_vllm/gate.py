@@ -20,6 +20,7 @@ COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
 SPECULATION = None, "ngram", "ngram_gpu"  # without a draft model, and so without graphs of its own
 DRAFTS = "eagle", "eagle3", "mtp"  # by a draft model, on the V2 runner
+CONNECTORS = ("OffloadingConnector",)  # of KV caches, on the V2 runner
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE", "FULL"
 
 
@@ -64,12 +65,11 @@ def config_reason(config):
     mode, speculative = compilation.cudagraph_mode, config.speculative_config
     method = speculative and speculative.method
     drafts = method in DRAFTS
+    connector = config.kv_transfer_config and config.kv_transfer_config.kv_connector
     checks = [
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         # mutant: adapters of an encoder
         (getattr(config.lora_config, "enable_tower_connector_lora", False), "adapters of an encoder (enable_tower_connector_lora)"),
-        # mutant: adapters that sleep
-        (config.lora_config is not None and model.enable_sleep_mode, "LoRA in sleep mode"),
         # mutant: speculation that has graphs of its own
         (method not in SPECULATION + DRAFTS, f"speculative decoding by {method} (supported: {', '.join(filter(None, SPECULATION + DRAFTS))})"),
         # mutant: drafts of changing length
@@ -77,9 +77,10 @@ def config_reason(config):
         (getattr(speculative, "enable_adaptive_verification", False), "adaptive verification of drafts"),
         # mutant: adapters and a draft model
         (drafts and config.lora_config is not None, "LoRA with a draft model"),
-        # mutant: draft model that sleeps
-        (drafts and model.enable_sleep_mode, "a draft model in sleep mode"),
-        (config.kv_transfer_config is not None, "a KV connector"),
+        # mutant: connector in sleep mode
+        (connector and model.enable_sleep_mode, "a KV connector in sleep mode"),
+        # mutant: connectors that were not tried
+        (connector not in (None, *CONNECTORS), f"the KV connector {connector} (supported: {', '.join(CONNECTORS)})"),
         (model.enforce_eager, "graphs are switched off (enforce_eager)"),
         # mutant: backend of sleep mode
         (model.enable_sleep_mode and model.sleep_mode_backend != "cumem", f"sleep mode's backend {model.sleep_mode_backend} (supported: cumem)"),
@@ -122,11 +123,19 @@ def ranks_reason(config, vllm):
         (several and config.lora_config is not None, "LoRA on several ranks"),
         # mutant: draft model of several ranks
         (several and config.speculative_config and config.speculative_config.method in DRAFTS, "a draft model on several ranks"),
+        # mutant: connector of several ranks
+        (several and config.kv_transfer_config is not None, "a KV connector on several ranks"),
         # mutant: ranks that sleep
         (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),
         (several and vllm.split("+")[0] not in RANKS, f"several ranks with vLLM {vllm} (supported: {', '.join(RANKS)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)
+
+
+def runner_reason(config, v2):
+    """A step of the V1 runner takes what the connector's scheduler has decided. The V2 runner has steps without a connector."""
+    # mutant: connector of the V1 runner
+    return "a KV connector on the V1 runner" if config.kv_transfer_config and not v2 else None
 
 
 def backend_reason(backends):
@@ -144,6 +153,9 @@ def elastic_reason(config, vllm):
     # mutant: release whose KV cache is allocated otherwise
     if vllm.split("+")[0] not in ELASTIC:
         return f"an elastic KV cache with vLLM {vllm} (supported: {', '.join(ELASTIC)})"
+    # mutant: elastic KV cache with a connector
+    if config.kv_transfer_config is not None:
+        return "an elastic KV cache with a KV connector"
     # mutant: elastic KV cache in sleep mode
     if config.model_config.enable_cumem_allocator:
         return "an elastic KV cache with sleep mode's allocator"

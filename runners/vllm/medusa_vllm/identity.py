@@ -25,6 +25,12 @@ def checkpoint(model, revision):
     return digest("\n".join(f"{f} {os.path.getsize(os.path.join(model, f))}" for f in files))
 
 
+def weights(loader):
+    """Loaders that read files leave the same weights. If one of them makes other allocations, the start is native."""
+    # mutant: weights that no file has
+    return "dummy" if loader == "dummy" else "files"
+
+
 def settings(config):
     """vLLM's own hash of all settings that its compiled code depends on, without the model's path: the model's contents count instead."""
     # mutant: configuration stays as it is
@@ -67,6 +73,9 @@ def factors(config, vllm, torch, cuda, environment):
     if multimodal:
         # mutant: files of a prompt
         arguments.append(f"{multimodal.language_model_only} {multimodal.limit_per_prompt} {multimodal.mm_processor_kwargs}")
+    if config.kv_transfer_config:
+        # mutant: connector that may want another layout of the KV cache
+        arguments.append(config.kv_transfer_config.kv_connector)
     if model.enable_cumem_allocator:
         # mutant: allocator of sleep mode
         arguments.append("cumem")
@@ -77,5 +86,5 @@ def factors(config, vllm, torch, cuda, environment):
         "cuda.version": cuda,
         "engine.args": " ".join(str(a) for a in arguments),
         "model.config": digest(model.hf_config.to_json_string()),
-        "model.checkpoint": f"{config.load_config.load_format} {checkpoint(model.model, model.revision)}",
+        "model.checkpoint": f"{weights(config.load_config.load_format)} {checkpoint(model.model, model.revision)}",
     }

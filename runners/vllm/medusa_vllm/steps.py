@@ -3,6 +3,8 @@
 In: a worker whose KV cache exists. Out: each step's effects on the worker; the requests are finished at the end. Fails: as the worker does.
 """
 
+import contextlib
+
 from vllm import SamplingParams
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 
@@ -51,6 +53,17 @@ def scheduled(worker, output, tokens):
 
 def groups(worker):
     return len(worker.model_runner.kv_cache_config.kv_cache_groups)
+
+
+@contextlib.contextmanager
+def unconnected(worker):
+    """Meanwhile a KV connector stands by: its scheduler has not seen these requests."""
+    connector = getattr(worker.model_runner, "kv_connector", None)
+    if connector:
+        connector.set_disabled(True)
+    yield
+    if connector:
+        connector.set_disabled(False)
 
 
 def run(worker, output):

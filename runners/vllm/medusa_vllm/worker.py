@@ -181,7 +181,7 @@ class Worker(control.Resized, Sleeper):
             return
         runner = self.model_runner
         backends = [group.backend.get_name() for groups in inputs.attention(runner).values() for group in groups]
-        reason = gate.backend_reason(backends) or gate.graphs_reason(runner) or drafts.reason(runner)
+        reason = gate.backend_reason(backends) or gate.graphs_reason(runner) or drafts.reason(runner) or gate.runner_reason(self.vllm_config, self.use_v2_model_runner)
         if reason:
             self.session.refuse(reason)
         else:
@@ -325,8 +325,9 @@ class Worker(control.Resized, Sleeper):
         start calls the factories. Only the profile run serves: the other runs compare allocations, and the allocations of serving depend
         on its timing."""
         self.watch.hold()
-        for _ in steps.varied(self):
-            self.look()
+        with steps.unconnected(self):
+            for _ in steps.varied(self):
+                self.look()
         for name, t in self.fixed:
             if name in self.watch.changed:
                 self.session.place(name, t, medusa.INPUT, **inputs.zeros(t))

@@ -5,6 +5,9 @@ import enum
 import types
 
 
+OFFLOADING = types.SimpleNamespace(kv_connector="OffloadingConnector")
+
+
 class Mode(enum.Enum):
     NONE = 0
     PIECEWISE = 1

@@ -66,10 +66,11 @@ def serve(worker, batch, adapter=None):
 
     before = Counted.launches
     names = [f"request-{i}" for i in range(batch)]
-    steps.run(worker, steps.prefill(worker, names, [PROMPT] * batch, adapter))
-    for i in range(STEPS):
-        steps.run(worker, steps.decode(worker, names, [PROMPT + i] * batch, 1 + i))
-    steps.finish(worker, names)
+    with steps.unconnected(worker):
+        steps.run(worker, steps.prefill(worker, names, [PROMPT] * batch, adapter))
+        for i in range(STEPS):
+            steps.run(worker, steps.decode(worker, names, [PROMPT + i] * batch, 1 + i))
+        steps.finish(worker, names)
     torch.cuda.synchronize()
     return Counted.launches - before
 

@@ -1,17 +1,26 @@
 """make test-vllm-sleep: vLLM sleeps at both levels and wakes, stock and restored; its device memory asleep, and the time to wake.
 
-In: the output of `make vllm`, and the model runners to test. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a restored
+In: the output of `make vllm`, and the kinds of engines (--kinds V2,lora). Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a restored
 engine captures, serves a step without a graph or with another one than before, or has more memory asleep than stock vLLM; and if it uses graphs that it must not use.
 """
 
+import argparse
 import os
 import statistics
+import sys
 
+from features import EAGLE, LORA
 from run import HERE, Engine, arguments, stop
 
 CYCLES = 20
-MODES = {"V2": "FULL_DECODE_ONLY", "V1": "FULL_AND_PIECEWISE"}
-MORE_ASLEEP = {"V2": 0, "V1": 2 << 20}  # bytes over stock's: on V1, one segment of torch's allocator
+# By name: the model runner, the mode of graphs, and further arguments.
+KINDS = {
+    "V2": ("V2", "FULL_DECODE_ONLY"),
+    "V1": ("V1", "FULL_AND_PIECEWISE"),
+    "lora": ("V2", "FULL_DECODE_ONLY", *LORA),
+    "draft": ("V2", "FULL_DECODE_ONLY", EAGLE),
+}
+MORE_ASLEEP = {"V1": 2 << 20}  # bytes over stock's: on V1, one segment of torch's allocator
 DROPPED = "medusa: restored graphs are no longer used: "
 # The fault during the first sleep, and the reason why graphs are dropped, or None if they are used again.
 FAULTS = (
@@ -22,10 +31,14 @@ FAULTS = (
 
 
 class Sleeper(Engine):
-    def __init__(self, args, runner, graphs):
+    def __init__(self, args, kind):
+        runner, graphs, *more = KINDS[kind]
+        self.kind = kind
         python, model = os.path.abspath(args.python), os.path.join(HERE, "models", "llama")
-        command = [python, os.path.join(HERE, "sleeper.py"), model, "--backend", "FLASH_ATTN", "--graphs", graphs, "--set", "enable_sleep_mode=true"]
-        super().__init__(args, f"sleep {runner} {graphs}", command, runner)
+        command = [python, os.path.join(HERE, "sleeper.py"), model, "--backend", "FLASH_ATTN", "--graphs", graphs]
+        for setting in ("enable_sleep_mode=true", *more):
+            command += ["--set", setting]
+        super().__init__(args, f"sleep {kind} {graphs}", command, runner)
 
     def restored(self, step, artifact, *extra):
         return self.start(step, [self.medusa, "restore", "--strict", artifact, "--"], extra)
@@ -56,7 +69,7 @@ class Sleeper(Engine):
             of = [[c for c in found["cycles"] if c["level"] == level] for found in (stock, ours)]
             asleep = [max(c["asleep"] for c in cycles) for cycles in of]
             times = [[round(statistics.median(c[part] for c in cycles)) for part in ("woke", "checked", "first")] for cycles in of]
-            self.expect("restored", f"bytes asleep at level {level}:", asleep[1] <= asleep[0] + MORE_ASLEEP[self.runner], *asleep)
+            self.expect("restored", f"bytes asleep at level {level}:", asleep[1] <= asleep[0] + MORE_ASLEEP.get(self.kind, 0), *asleep)
             print(
                 f"test-vllm-sleep: {self.name} level={level} bytes_asleep={asleep[1]} stock_bytes_asleep={asleep[0]} "
                 f"wake,check,first_request_ms={times[1]} stock={times[0]} (on a simulated GPU)"
@@ -75,10 +88,12 @@ class Sleeper(Engine):
 
 
 def main():
-    args = arguments()
-    runners = args.runners.split(",")
-    graphs = sum(Sleeper(args, runner, MODES[runner]).compare() for runner in runners)
-    print(f"test-vllm-sleep: PASS device=simulated runners={args.runners} cycles={CYCLES * len(runners)} graphs={graphs} faults={len(FAULTS) * len(runners)}")
+    p = argparse.ArgumentParser(add_help=False)
+    p.add_argument("--kinds", default=",".join(KINDS))
+    own, sys.argv[1:] = p.parse_known_args()
+    args, kinds = arguments(), own.kinds.split(",")
+    graphs = sum(Sleeper(args, kind).compare() for kind in kinds)
+    print(f"test-vllm-sleep: PASS device=simulated engines={own.kinds} cycles={CYCLES * len(kinds)} graphs={graphs} faults={len(FAULTS) * len(kinds)}")
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ import time
 import captures
 import engine
 import held
+import noops
 import serving
 import torch
 import vllm
-from served import schedules, sleep_runtime
+from served import sleep_runtime
 from vllm import LLM
 from vllm.device_allocator import cumem
 
@@ -91,7 +92,9 @@ def cycle(worker, own, level, weights):
 def main():
     own, args = arguments()
     captures.count()
-    schedules.install()
+    noops.install()
+    if "speculative_config" in engine.settings(args):
+        noops.known_tokens()
     llm = LLM(**engine.settings(args))
     sleep_runtime.install()
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker

@@ -10,7 +10,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from doubles import Desc, Mode, NewDesc, V1Desc, config  # noqa: E402
+from doubles import OFFLOADING, Desc, Mode, NewDesc, V1Desc, config  # noqa: E402
 from medusa_vllm import gate, share  # noqa: E402
 
 
@@ -33,7 +33,9 @@ class Gate(unittest.TestCase):
         for kind in "is_hybrid", "is_attention_free":
             states = config(parallel_config__distributed_executor_backend="uni", **{"model_config__" + kind: True})
             self.assertIn("state space", gate.elastic_reason(states, "0.26.0") or "")
-        one.model_config.enable_cumem_allocator = True
+        one.kv_transfer_config = OFFLOADING
+        self.assertIn("connector", gate.elastic_reason(one, "0.26.0") or "")
+        one.kv_transfer_config, one.model_config.enable_cumem_allocator = None, True
         self.assertIn("sleep mode", gate.elastic_reason(one, "0.26.0") or "")
 
     def version(self, vllm, torch, differs=None, wanted=""):
@@ -76,6 +78,7 @@ class Gate(unittest.TestCase):
         for method in "ngram", "ngram_gpu", "eagle", "eagle3", "mtp":
             self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
         self.assertIsNone(gate.config_reason(config(lora_config=types.SimpleNamespace(enable_tower_connector_lora=False))))
+        self.assertIsNone(gate.config_reason(config(kv_transfer_config=OFFLOADING)))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
     def test_each_reason(self):
@@ -85,13 +88,12 @@ class Gate(unittest.TestCase):
             ({"cache_config__kv_sharing_fast_prefill": True}, "fast prefill"),
             ({"load_config__load_format": "ipc_cache"}, "another process"),
             ({"lora_config": types.SimpleNamespace(enable_tower_connector_lora=True)}, "adapters of an encoder"),
-            ({"lora_config": object(), "model_config__enable_sleep_mode": True}, "LoRA in sleep mode"),
             ({"speculative_config": types.SimpleNamespace(method="dflash")}, "speculative decoding by dflash"),
             ({"speculative_config": types.SimpleNamespace(method="mtp", num_speculative_tokens_per_batch_size=[[1, 8, 2]])}, "depends on the batch"),
             ({"speculative_config": types.SimpleNamespace(method="mtp", enable_adaptive_verification=True)}, "adaptive verification"),
             ({"speculative_config": types.SimpleNamespace(method="mtp"), "lora_config": types.SimpleNamespace()}, "LoRA with a draft model"),
-            ({"speculative_config": types.SimpleNamespace(method="mtp"), "model_config__enable_sleep_mode": True}, "a draft model in sleep mode"),
-            ({"kv_transfer_config": object()}, "connector"),
+            ({"kv_transfer_config": types.SimpleNamespace(kv_connector="NixlConnector")}, "the KV connector NixlConnector (supported: OffloadingConnector)"),
+            ({"kv_transfer_config": OFFLOADING, "model_config__enable_sleep_mode": True}, "a KV connector in sleep mode"),
             ({"model_config__enforce_eager": True}, "eager"),
             ({"model_config__enable_sleep_mode": True, "model_config__sleep_mode_backend": "other"}, "other"),
             ({"compilation_config__cudagraph_mm_encoder": True}, "graphs of an encoder"),
@@ -136,6 +138,13 @@ class Gate(unittest.TestCase):
         self.assertIn("draft model", gate.ranks_reason(drafts, "0.26.0") or "")
         asleep = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, model_config__enable_sleep_mode=True)
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
+        connected = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, kv_transfer_config=OFFLOADING)
+        self.assertIn("connector", gate.ranks_reason(connected, "0.26.0") or "")
+
+    def test_connector_of_the_v1_runner(self):
+        self.assertIsNone(gate.runner_reason(config(), False))
+        self.assertIsNone(gate.runner_reason(config(kv_transfer_config=OFFLOADING), True))
+        self.assertIn("V1", gate.runner_reason(config(kv_transfer_config=OFFLOADING), False) or "")
 
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN"]))

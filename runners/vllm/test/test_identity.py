@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from doubles import config  # noqa: E402
+from doubles import OFFLOADING, config  # noqa: E402
 from medusa_vllm import identity  # noqa: E402
 
 
@@ -45,6 +45,7 @@ class Identity(unittest.TestCase):
             {"model_config__revision": "def"},
             {"load_config__load_format": "auto"},
             {"model_config__enable_cumem_allocator": True},
+            {"kv_transfer_config": OFFLOADING},
             {"environment": "1"},
         ]:
             with self.subTest(change):
@@ -56,6 +57,11 @@ class Identity(unittest.TestCase):
         self.assertNotEqual(*(self.factors(speculative_config=c) for c in speculative))
         files = [types.SimpleNamespace(language_model_only=False, limit_per_prompt={"image": n}, mm_processor_kwargs=None) for n in (1, 2)]
         self.assertNotEqual(*(self.factors(model_config__multimodal_config=c) for c in files))
+
+    def test_loaders_of_the_same_files(self):
+        files = [self.factors(load_config__load_format=name) for name in ("auto", "safetensors", "fastsafetensors")]
+        self.assertEqual(files[0], files[1])
+        self.assertEqual(files[0], files[2])
 
     def test_where_a_model_lies_does_not_count(self):
         """vLLM's hash holds its path."""

@@ -18,7 +18,7 @@ SETTINGS = {
 }
 # The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
 TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
-TRAFFIC, SERVED, ELASTIC, BREAKABLE = "traffic", "served", "elastic", "breakable"
+TRAFFIC, SERVED, ELASTIC, BREAKABLE, LOADERS = OTHERWISE = "traffic", "served", "elastic", "breakable", "loaders"
 # Latent attention (MLA), whose kernels take no single precision. Pieces also compute prompts in parts, which latent.py does not.
 DEEPSEEK = "deepseek"
 LATENT = [f"{DEEPSEEK} bfloat16 {runner} FULL_DECODE_ONLY" for runner in SETTINGS["runner"]]
@@ -54,7 +54,7 @@ def every():
 
 def otherwise():
     featured = [f"{case} {how}" for case in every() if case.startswith("llama ") for how in extras.ALL]
-    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC, BREAKABLE)] + featured + LATENT
+    return [f"{case} {how}" for case in every() for how in OTHERWISE] + featured + LATENT
 
 
 def select(text):
@@ -68,7 +68,7 @@ def select(text):
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
         if name not in [*every(), *otherwise(), TORCH]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}|{BREAKABLE}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}; or {' or '.join(map(repr, LATENT))}")
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {'|'.join(OTHERWISE)}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}; or {' or '.join(map(repr, LATENT))}")
     return chosen
 
 

@@ -32,6 +32,7 @@ def arguments():
     p.add_argument("--crowd", action="store_true", help="more requests run at a time, in larger blocks")
     p.add_argument("--resizes", type=int, help="random sizes of an elastic KV cache, with requests that come and go (resizes.py)")
     p.add_argument("--feature", choices=extras.ALL, help="what the case is about besides (extras.py)")
+    p.add_argument("--loader", default="auto", help="vLLM's load_format")
     p.add_argument("--fails", action="store_true", help="a resize fails and is repeated (SIMGPU_FAIL), with such requests")
     return p.parse_args()
 
@@ -52,7 +53,7 @@ def start(args):
     gc.enable()
     blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
     more, each = extras.options(args.feature, args.model)
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step, each, args.backend), **more)
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step, each, args.backend), load_format=args.loader, **more)
 
 
 def serve(llm, worker, args):

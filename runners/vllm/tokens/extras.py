@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 
-NGRAM, EAGLE, LORA, SLEEP = ALL = "ngram", "eagle", "lora", "sleep"
+NGRAM, EAGLE, LORA, SLEEP, OFFLOAD = ALL = "ngram", "eagle", "lora", "sleep", "offload"
 DRAFTS = 3  # tokens that a draft proposes
 ADAPTERS = "one", "two"
 ALONE = 6  # requests that are answered one after another: only a step in which each request has all drafts has a graph
@@ -19,6 +19,7 @@ HIGHEST_RANK = 8  # of an adapter
 # Of sleep: after each, some requests are answered, with as many tokens.
 CYCLES, AFTER, SHORT = 20, 8, 12
 LEVELS = 1, 2
+HOST, BLOCK = 64 << 20, 16  # bytes of the host's memory for keys and values; tokens of a block
 
 
 def speculates(feature):
@@ -32,6 +33,7 @@ def options(feature, folder):
         EAGLE: {"speculative_config": {"method": "eagle", "model": os.path.join(folder, "draft"), "num_speculative_tokens": DRAFTS}},
         LORA: {"enable_lora": True, "max_loras": len(ADAPTERS), "max_lora_rank": HIGHEST_RANK},
         SLEEP: {"enable_sleep_mode": True},
+        OFFLOAD: {"kv_transfer_config": {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": HOST}}},
     }
     return more.get(feature, {}), 1 + DRAFTS if speculates(feature) else 1
 
@@ -60,15 +62,22 @@ def requests(feature):
     return f"expected-{LORA}.json" if feature == LORA else "expected.json"
 
 
-def expected(feature, folder):
-    """The requests; of sleep, those of each waking, too."""
+def rounds(feature, folder):
+    """The requests, and those that come after each sleep, or once the KV cache is empty again."""
     with open(os.path.join(folder, requests(feature)), encoding="utf-8") as f:
         cases = json.load(f)
-    again = [case | {"count": SHORT, "tokens": case["tokens"][:SHORT], "margins": case["margins"][:SHORT]} for case in cases[:AFTER]]
-    return cases + again * (CYCLES if feature == SLEEP else 0)
+    short = [case | {"count": SHORT, "tokens": case["tokens"][:SHORT], "margins": case["margins"][:SHORT]} for case in cases[:AFTER]]
+    return cases, {SLEEP: short * CYCLES, OFFLOAD: cases}.get(feature, [])
+
+
+def expected(feature, folder):
+    """The requests of all rounds, with transformers' answers."""
+    cases, again = rounds(feature, folder)
+    return cases + again
 
 
 def generate(llm, cases, folder):
+    """vLLM's answers, with all that it tells about them."""
     from vllm import SamplingParams
     from vllm.lora.request import LoRARequest
 
@@ -76,7 +85,10 @@ def generate(llm, cases, folder):
     # The engine has none of these at its start.
     adapters = {name: LoRARequest(name, i, os.path.join(folder, "adapters", name)) for i, name in enumerate(ADAPTERS, 1)}
     more = {"lora_request": [adapters.get(case["adapter"]) for case in cases]} if "adapter" in cases[0] else {}
-    done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False, **more)
+    return llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False, **more)
+
+
+def answers(done):
     return [list(request.outputs[0].token_ids) for request in done]
 
 
@@ -122,7 +134,7 @@ def slept(llm, cases, folder):
         llm.wake_up()
         if level == 2:
             llm.collective_rpc("reload_weights")
-        tokens += generate(llm, cases[:AFTER], folder)
+        tokens += answers(generate(llm, cases[:AFTER], folder))
     return tokens
 
 
@@ -145,19 +157,30 @@ def proposals(worker):
     rows[:] = [row.flatten().tolist() for row in rows]
 
 
+def loaded(llm, cases, folder):
+    """The answers if the device has no keys and values of the prompts any more: the host has those of whole blocks. A prompt's last token is always computed."""
+    llm.reset_prefix_cache()
+    done = generate(llm, cases, folder)
+    found, there = [request.num_cached_tokens for request in done], [(len(case["prompt"]) - 1) // BLOCK * BLOCK for case in cases]
+    if found != there or not any(there):
+        raise RuntimeError(f"tokens of each prompt that came from the host: {found}, not {there}")
+    return answers(done)
+
+
 def serve(llm, worker, feature, folder):
     """The tokens, and the drafts."""
-    cases = expected(feature, folder)
-    once = cases[: -CYCLES * AFTER] if feature == SLEEP else cases
+    once, again = rounds(feature, folder)
     together = len(once) - (ALONE if feature == NGRAM else 0)
     if feature == LORA:
         refused(llm, folder)
     with proposals(worker) as drafts:
-        tokens = generate(llm, once[:together], folder)
+        tokens = answers(generate(llm, once[:together], folder))
         for case in once[together:]:
-            tokens += generate(llm, [case], folder)
+            tokens += answers(generate(llm, [case], folder))
     if feature == EAGLE and not drafts:
         raise RuntimeError("no drafts were proposed")
     if feature == SLEEP:
-        tokens += slept(llm, cases[-AFTER:], folder)
+        tokens += slept(llm, again[:AFTER], folder)
+    if feature == OFFLOAD:
+        tokens += loaded(llm, again, folder)
     return tokens, drafts

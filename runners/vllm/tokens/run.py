@@ -16,6 +16,7 @@ import controls
 from case import HERE, Case, Failed, checkpoint
 from elastic_case import ElasticCase
 from kept import begin
+from loaders_case import LoadersCase
 from tools import ROOT, add_places, of_toolchain, settings
 from torch_case import TorchCase
 
@@ -62,7 +63,10 @@ def store(args, name, row):
 
 
 def kind(name):
-    return TorchCase if name == cases.TORCH else ElasticCase if cases.ELASTIC in name.split() else Case
+    if name == cases.TORCH:
+        return TorchCase
+    words = {cases.ELASTIC: ElasticCase, cases.LOADERS: LoadersCase}
+    return next((kind for word, kind in words.items() if word in name.split()), Case)
 
 
 def main():
