@@ -115,6 +115,7 @@ var plugins = []mutant{
 	fingerprint("class that a method returns", replace("isinstance(s, ast.Return)", "False"), "Symbols.test_what_a_method_returns"),
 	fingerprint("definition that is the same", replace("found == known", "found"), "Comparisons.test_a_line_of_a_callee"),
 	logic("state space models", replace(" or ", " and "), "Gate.test_elastic"),
+	logic("prefills of gated delta rules", replace("found - {None", "found - found - {None"), "Gate.test_gated_delta_rules"),
 	logic("attention backends", replace("set(backends) - supported", "supported - set(backends)"), "Gate.test_backends"),
 	logic("size of a checkpoint's files", replace(" {os.path.getsize(os.path.join(model, f))}", ""), "Identity.test_checkpoint_folder"),
 	logic("weights that no file has", replace(`"dummy" if loader == "dummy" else "files"`, "loader"), "Identity.test_loaders_of_the_same_files"),

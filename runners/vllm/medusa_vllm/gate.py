@@ -141,10 +141,18 @@ def runner_reason(config, v2):
 def backend_reason(backends):
     """backends: names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures. A
     start without captures would lack these wrappers."""
-    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN"}
+    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN", "GDN_ATTN"}
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None
+
+
+def delta_reason(builders):
+    """builders: those of metadata for attention. Layers of gated delta rules have several implementations of prefills."""
+    found = {getattr(b, "gdn_prefill_backend", None) for b in builders}
+    # mutant: prefills of gated delta rules
+    other = sorted(found - {None, "triton"})
+    return f"gated delta rules whose prefills {', '.join(other)} computes (supported: triton)" if other else None
 
 
 def elastic_reason(config, vllm):

@@ -23,6 +23,7 @@ EAGLE = "speculative_config=" + json.dumps({"method": "eagle", "model": "llama",
 EAGLE3 = "speculative_config=" + json.dumps({"method": "eagle3", "model": "llama-eagle3", "num_speculative_tokens": 3}, separators=(",", ":"))
 MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_tokens": 2}, separators=(",", ":"))
 BREAKABLE = "VLLM_USE_BREAKABLE_CUDAGRAPH=1"
+TRITON_DELTA = 'additional_config={"gdn_prefill_backend":"triton"}'  # otherwise FlashInfer computes prefills on this GPU
 LORA = "enable_lora=true", "max_loras=2"
 
 CASES = [
@@ -42,6 +43,8 @@ CASES = [
     ("granite-hybrid", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE"),
     ("lfm2", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
     ("lfm2", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
+    ("qwen3-next", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", TRITON_DELTA),
+    ("qwen3-next", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", TRITON_DELTA),
     ("deepseek", "FLASH_ATTN_MLA", "V2", "FULL_DECODE_ONLY"),
     ("llama", "TRITON_ATTN", "V2", "FULL"),
     ("llama", "TRITON_ATTN", "V1", "FULL"),

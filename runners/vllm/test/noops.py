@@ -3,6 +3,8 @@
 In: none. Out: vLLM's functions in other forms. Fails: as vLLM's do.
 """
 
+import contextlib
+
 import torch
 import triton.testing
 from served import schedules
@@ -14,6 +16,7 @@ def install():
     """Replaces the functions that each engine needs."""
     adapters_on_host()
     equal_times()
+    no_convolution()
     schedules.install()
 
 
@@ -34,6 +37,14 @@ def equal_times():
         return [1.0] * len(quantiles) if quantiles else 1.0
 
     triton.testing.do_bench = once
+
+
+def no_convolution():
+    """vLLM's warm-up of gated delta rules reads lengths back that a kernel computes. Forwards do not."""
+    with contextlib.suppress(ImportError):  # before it came
+        from vllm.model_executor.warmup import qwen_triton_warmup
+
+        qwen_triton_warmup._warm_causal_conv1d_fwd_kernel = lambda device, config: None
 
 
 def known_tokens():

@@ -146,9 +146,17 @@ class Gate(unittest.TestCase):
         self.assertIsNone(gate.runner_reason(config(kv_transfer_config=OFFLOADING), True))
         self.assertIn("V1", gate.runner_reason(config(kv_transfer_config=OFFLOADING), False) or "")
 
+    def test_gated_delta_rules(self):
+        def reason(*prefills):
+            return gate.delta_reason([object(), *(types.SimpleNamespace(gdn_prefill_backend=name) for name in prefills)])
+
+        self.assertIsNone(reason())
+        self.assertIsNone(reason("triton"))
+        self.assertIn("flashinfer", reason("triton", "flashinfer") or "")
+
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN", "MAMBA2_ATTN", "SHORT_CONV_ATTN"]))
-        for other in "FLASHINFER", "GDN_ATTN":
+        for other in "FLASHINFER", "LINEAR_ATTN":
             self.assertIn(other, gate.backend_reason(["FLASH_ATTN", other]))
 
     def test_graphs_within_a_model(self):
