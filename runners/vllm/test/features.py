@@ -23,6 +23,7 @@ EAGLE = "speculative_config=" + json.dumps({"method": "eagle", "model": "llama",
 EAGLE3 = "speculative_config=" + json.dumps({"method": "eagle3", "model": "llama-eagle3", "num_speculative_tokens": 3}, separators=(",", ":"))
 MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_tokens": 2}, separators=(",", ":"))
 BREAKABLE = "VLLM_USE_BREAKABLE_CUDAGRAPH=1"
+OFFLOAD = "kv_transfer_config=" + json.dumps({"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": 64 << 20}}, separators=(",", ":"))
 TRITON_DELTA = 'additional_config={"gdn_prefill_backend":"triton"}'  # otherwise FlashInfer computes prefills on this GPU
 LORA = "enable_lora=true", "max_loras=2"
 
@@ -60,6 +61,8 @@ CASES = [
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", GPTQ),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", AWQ),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "async_scheduling=true"),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", OFFLOAD),
+    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", OFFLOAD),
     ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
     ("qwen2-vl", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
     ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE"),
