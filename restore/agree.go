@@ -68,7 +68,8 @@ func (a *agreement) reach(s stage, token string) error {
 	if err := a.announce(s, token); err != nil {
 		return fmt.Errorf("agree with the other ranks on %s: %w", s, err)
 	}
-	for deadline := time.Now().Add(a.wait); ; time.Sleep(time.Millisecond) {
+	began := time.Now()
+	for deadline := began.Add(a.wait); ; time.Sleep(pause(time.Since(began))) {
 		if decided, err := a.decision(s); decided {
 			a.passed = append(a.passed, s)
 			return err
@@ -89,6 +90,11 @@ func (a *agreement) reach(s stage, token string) error {
 			}
 		}
 	}
+}
+
+// pause is how long a rank waits before it looks again. The longer it has waited, the more seldom it looks: the ranks that it waits for need the processor.
+func pause(waited time.Duration) time.Duration {
+	return min(max(time.Millisecond, waited/16), 50*time.Millisecond)
 }
 
 // announce leaves this rank's file for a stage. If the file exists, it belongs to an earlier start, whose

@@ -41,11 +41,15 @@ func main() {
 	n := flag.Int("n", 4, "failures of a rank to try, at random stages")
 	seed := flag.Uint64("seed", 1, "of them")
 	only := flag.Bool("faults", false, "nothing else, with 2 ranks")
+	rounds := flag.Int("cost", 0, "nothing else: the processor time of a rank, so many starts of each engine")
 	flag.Parse()
 	err := error(nil)
-	if *only {
+	switch {
+	case *only:
 		err = onlyFaults(*n, *seed)
-	} else {
+	case *rounds > 0:
+		err = onlyCost(*rounds)
+	default:
 		err = all(*n, *seed)
 	}
 	if err != nil {

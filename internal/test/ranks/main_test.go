@@ -31,6 +31,21 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestCost(t *testing.T) {
+	o := outcome{stderr: "cost of rank 1: 300 us\nother\ncost of rank 0: 100 us\ncost of rank 2: 200 us\n"}
+	if got := median(o.costs()); got != 200 {
+		t.Errorf("median of %v: %d", o.costs(), got)
+	}
+	for _, tt := range []struct {
+		one, many int
+		good      bool
+	}{{100, 114, true}, {100, 116, false}, {100, 0, false}, {0, 100, false}} {
+		if err := judgeCost(tt.one, tt.many); (err == nil) != tt.good {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 // Two ranks restore, and the controls about agreement of ranks end as they have to. make test-ranks has the others.
 func TestRanks(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "build/ranks")

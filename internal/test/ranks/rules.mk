@@ -15,6 +15,11 @@ test-ranks: build/ranks build/lib/libmedusa_interpose.so bin
 test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -faults -n $(or $(N),33) -seed $(or $(SEED),1)
 
+# The processor time of a rank of eight until it is ready, beside that of one alone: ROUNDS=15 starts of each, on an idle machine.
+.PHONY: test-ranks-cost
+test-ranks-cost: build/ranks build/lib/libmedusa_interpose.so bin
+	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -cost $(or $(ROUNDS),15)
+
 # The same of vLLM's ranks, ten failures: RANKS_OF=2.
 .PHONY: test-vllm-ranks-faults
 test-vllm-ranks-faults: vllm
