@@ -10,7 +10,14 @@ from vllm.distributed.device_communicators.cuda_communicator import CudaCommunic
 import medusa
 
 # vLLM's other implementations of all-reduce, by the attribute that holds each. NCCL takes the calls that they refuse.
-OTHERS = {"ca_comm": "custom all-reduce", "qr_comm": "quick all-reduce", "symm_mem_comm": "symmetric memory", "fi_ar_comm": "FlashInfer's all-reduce", "aiter_ar_comm": "AITER's all-reduce"}
+OTHERS = {
+    "ca_comm": "custom all-reduce",
+    "qr_comm": "quick all-reduce",
+    "symm_mem_comm": "symmetric memory",
+    "fi_ar_comm": "FlashInfer's all-reduce",
+    "fi_pcie_ipc_ar_comm": "FlashInfer's all-reduce over PCIe",
+    "aiter_ar_comm": "AITER's all-reduce",
+}
 
 made = []  # in this process, in the order in which all ranks make them
 
