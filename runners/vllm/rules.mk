@@ -8,13 +8,14 @@ VLLM_VENV    := build/vllm/venv-$(VLLM_VERSION)
 VLLM_LIB     := build/vllm/lib-$(VLLM_VERSION)
 VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORCH_USERS="_C_stable_libtorch.abi3.so _vllm_fa2_C.abi3.so"
 
-# Below, runners/torch builds for this environment and has the rule for it.
+# Below, runners/torch builds for this environment and has the rule for it. Equal files of several releases are one file, if there is a hardlink.
 ifneq ($(TORCH_VENV),$(VLLM_VENV))
 $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements-$(VLLM_VERSION).txt)
 	@mkdir -p build/vllm
 	$(VLLM_PYTHON) -m venv $(VLLM_VENV)
 	awk -F== '!seen[tolower($$1)]++ && $$2 != ""' $(filter-out $<,$^) $< > build/vllm/requirements-$(VLLM_VERSION)
 	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r build/vllm/requirements-$(VLLM_VERSION)
+	-hardlink --quiet --ignore-time build/vllm/venv-*
 	touch $@
 endif
 

@@ -20,7 +20,7 @@ KINDS = {
     "lora": ("V2", "FULL_DECODE_ONLY", *LORA),
     "draft": ("V2", "FULL_DECODE_ONLY", EAGLE),
 }
-MORE_ASLEEP = {"V1": 2 << 20}  # bytes over stock's: on V1, one segment of torch's allocator
+MORE_ASLEEP = {"V1": 2 << 20, "lora": 2 << 20}  # bytes over stock's: one segment of torch's allocator
 DROPPED = "medusa: restored graphs are no longer used: "
 # The fault during the first sleep, and the reason why graphs are dropped, or None if they are used again.
 FAULTS = (
