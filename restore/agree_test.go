@@ -46,6 +46,15 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
+// A rank looks again at once if the others are quick, and otherwise loses little of the time that it has waited.
+func TestPause(t *testing.T) {
+	for waited, want := range map[time.Duration]time.Duration{0: time.Millisecond, 160 * time.Millisecond: 10 * time.Millisecond, time.Hour: 50 * time.Millisecond} {
+		if got := pause(waited); got != want {
+			t.Errorf("after %v: %v, want %v", waited, got, want)
+		}
+	}
+}
+
 // If one rank starts natively, all do, whether they came before it or after, with its code and reason.
 func TestOneRankFallsAllFall(t *testing.T) {
 	all := ranksOf(t.TempDir(), 3, time.Minute)

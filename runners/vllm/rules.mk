@@ -8,7 +8,7 @@ VLLM_VENV    := build/vllm/venv-$(VLLM_VERSION)
 VLLM_LIB     := build/vllm/lib-$(VLLM_VERSION)
 VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORCH_USERS="_C_stable_libtorch.abi3.so _vllm_fa2_C.abi3.so"
 
-# Below, runners/torch builds for this environment and has the rule for it. Equal files of several releases are one file, if there is a hardlink.
+# Below, runners/torch builds for this environment and has the rule for it. Equal files of several releases are linked, if hardlink is installed.
 ifneq ($(TORCH_VENV),$(VLLM_VENV))
 $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements-$(VLLM_VERSION).txt)
 	@mkdir -p build/vllm

@@ -61,9 +61,11 @@ def unconnected(worker):
     connector = getattr(worker.model_runner, "kv_connector", None)
     if connector:
         connector.set_disabled(True)
-    yield
-    if connector:
-        connector.set_disabled(False)
+    try:
+        yield
+    finally:
+        if connector:
+            connector.set_disabled(False)
 
 
 def run(worker, output):

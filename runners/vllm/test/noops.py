@@ -3,11 +3,10 @@
 In: none. Out: vLLM's functions in other forms. Fails: as vLLM's do.
 """
 
-import contextlib
-
 import torch
 import triton.testing
 from served import schedules
+from vllm.model_executor.warmup import qwen_triton_warmup
 from vllm.v1.sample.rejection_sampler import PLACEHOLDER_TOKEN_ID
 from vllm.v1.worker import gpu_model_runner
 
@@ -41,10 +40,7 @@ def equal_times():
 
 def no_convolution():
     """vLLM's warm-up of gated delta rules reads lengths back that a kernel computes. Forwards do not."""
-    with contextlib.suppress(ImportError):  # before it came
-        from vllm.model_executor.warmup import qwen_triton_warmup
-
-        qwen_triton_warmup._warm_causal_conv1d_fwd_kernel = lambda device, config: None
+    qwen_triton_warmup._warm_causal_conv1d_fwd_kernel = lambda device, config: None
 
 
 def known_tokens():
