@@ -9,7 +9,9 @@
  */
 #include "exact.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +41,7 @@ static struct counts {
 	size_t pages, cap;
 } users[ZONES]; /* of the small zones: the allocations on each page */
 static _Atomic uint64_t reserved_early; /* the size of the driver's reservation at the requested base, made by cuInit; 0: none */
+static _Atomic uint64_t placed_early; /* the address of that reservation, wherever the driver placed it */
 static _Atomic uint64_t region_end; /* of the part with memory; 0 without a region. May be read without the lock, as now.base then */
 static uint64_t next_reservation;
 static struct reservation { uint64_t addr, size; } *reservations; /* that the process has */
@@ -53,11 +56,14 @@ static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE;
 /* Set for good once it is known that no region was requested. An allocation then needs neither the lock nor the environment. */
 static _Atomic bool absent;
 
-static void refuse(const char *why, CUresult rc)
+__attribute__((format(printf, 1, 2))) static void refuse(const char *why, ...)
 {
+	va_list args;
 	now.state = MEDUSA_EXACT_REFUSED;
 	atomic_store(&region_end, 0);
-	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
+	va_start(args, why);
+	vsnprintf(now.reason, sizeof now.reason, why, args);
+	va_end(args);
 }
 
 /* Size of each zone in halves of the device's memory, before stretching. It exceeds the device's memory because freed places
@@ -90,11 +96,12 @@ static void reserve(uint64_t base, uint64_t size)
 {
 	int attempts = core_mode() == MODE_RECORD ? RECORD_ATTEMPTS : 1;
 	CUresult rc = CUDA_SUCCESS;
+	CUdeviceptr got = base;
 	for (int i = 0; i < attempts; i++, base += size) {
-		CUdeviceptr got = base;
 		bool early = atomic_exchange(&reserved_early, 0) == size;
+		got = base;
 		if (!divide(base, size)) {
-			refuse("the region is too small for the device's memory", CUDA_ERROR_INVALID_VALUE);
+			refuse("the region is too small for the device's memory");
 			if (early)
 				REAL(cuMemAddressFree)(base, size);
 			return;
@@ -111,14 +118,17 @@ static void reserve(uint64_t base, uint64_t size)
 		if (rc == CUDA_SUCCESS)
 			REAL(cuMemAddressFree)(got, size);
 	}
-	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
+	if (rc == CUDA_SUCCESS) /* where the driver went tells a taken base from a driver that follows no hint */
+		refuse("the base is taken, or the driver places reservations elsewhere (%#llx, and %#" PRIx64 " after cuInit)", got, atomic_load(&placed_early));
+	else
+		refuse("the driver refuses a reservation at the base (result %d)", (int)rc);
 }
 
 /* The region belongs to the parent. */
 static void child_after_fork(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	refuse("the process was forked after the region was made", CUDA_ERROR_NOT_SUPPORTED);
+	refuse("the process was forked after the region was made");
 }
 
 /*
@@ -142,6 +152,7 @@ CUresult cuInit(unsigned int flags)
 	if (rc != CUDA_SUCCESS || !first || hold_requested(&base, &size) != HOLD_REGION)
 		return rc;
 	if (REAL(cuMemAddressReserve)(&got, size, 0, base, 0) == CUDA_SUCCESS) {
+		atomic_store(&placed_early, got);
 		if (got == base)
 			atomic_store(&reserved_early, size);
 		else
@@ -163,7 +174,7 @@ static void open_region(void)
 		return;
 	hold_release();
 	if (requested == HOLD_MALFORMED)
-		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
+		refuse(MEDUSA_ENV_EXACT " is not base:size");
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
 	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);

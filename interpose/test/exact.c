@@ -1,8 +1,9 @@
 /*
  * exact.c: allocates and frees in an order that repeats, then queries its memory in every way. Prints addresses as `at`, in
  * order, and answers by name. Arguments: a number that determines the scratch allocations, and an address to occupy before
- * everything else.
+ * everything else. OPEN_FIRST lists libraries, with colons between them, that are open before the driver is initialized.
  */
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,11 +204,26 @@ static void occupy(void *at, const char *how)
 	PRINT("occupied", occupied == at);
 }
 
+/* NVML, which engines ask for devices, is initialized as well. */
+static void open_first(char *list)
+{
+	for (char *name = strtok(list, ":"); name; name = strtok(NULL, ":")) {
+		void *lib = dlopen(name, RTLD_NOW);
+		int (*init)(void) = NULL;
+		CHECK(lib ? CUDA_SUCCESS : CUDA_ERROR_FILE_NOT_FOUND);
+		*(void **)&init = dlsym(lib, "nvmlInit_v2");
+		PRINT("opened", init ? (unsigned)init() : 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
+	char *libraries = getenv("OPEN_FIRST");
 	CHECK(argc == 3); /* an address, and not how */
 	if (argc > 3)
 		occupy((void *)(uintptr_t)strtoull(argv[2], NULL, 0), argv[3]);
+	if (libraries)
+		open_first(libraries);
 	start();
 	srand(argc > 1 ? (unsigned)atoi(argv[1]) : 0);
 	reuse();

@@ -143,26 +143,29 @@ func machine(a *Attempt) error {
 		}
 	}
 	for name, region := range map[string]interpose.Region{"default": interpose.DefaultRegion, "stretched": interpose.StretchedRegion} {
-		note("region "+name, a.region(name, region))
+		note("region "+name, a.region("region at "+fmt.Sprintf("%#x", region.Base), region, nil))
+	}
+	for _, first := range []string{"libnvidia-ml.so.1", a.path("lib", "libmedusa.so")} {
+		note("region after "+filepath.Base(first), a.region("after "+filepath.Base(first), interpose.DefaultRegion, []string{"OPEN_FIRST=" + first}))
 	}
 	note("process_vm_readv", readOwnMemory(a))
 	return joined(failed)
 }
 
 // region asks for a region as a restored start does: at that base or not at all.
-func (a *Attempt) region(name string, r interpose.Region, args ...string) error {
-	got, err := a.inRegion(r, args...)
+func (a *Attempt) region(what string, r interpose.Region, env []string) error {
+	got, err := a.inRegion(r, env)
 	if err == nil && (got["state"] != "1" || got["base"] != fmt.Sprint(r.Base)) {
 		err = fmt.Errorf("state %s, base %s, asked for %d", got["state"], got["base"], r.Base)
 	}
-	a.row("region at "+fmt.Sprintf("%#x", r.Base), "state %s (1: honoured), base %s", got["state"], got["base"])
+	a.row(what, "state %s (1: honoured), base %s", got["state"], got["base"])
 	return err
 }
 
 // inRegion returns the answers of the test program `exact` about its memory, by name.
-func (a *Attempt) inRegion(r interpose.Region, args ...string) (map[string]string, error) {
-	out, err := a.run([]string{"LD_PRELOAD=" + a.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay",
-		fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)}, append([]string{a.path("exact"), "1"}, args...)...)
+func (a *Attempt) inRegion(r interpose.Region, env []string, args ...string) (map[string]string, error) {
+	out, err := a.run(append([]string{"LD_PRELOAD=" + a.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay",
+		fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)}, env...), append([]string{a.path("exact"), "1"}, args...)...)
 	return named(out), err
 }
 

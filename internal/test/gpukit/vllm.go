@@ -72,6 +72,8 @@ func vllmRestored(a *Attempt) error {
 		switch {
 		case said.Status != status.Restored || said.Graphs == 0:
 			return fmt.Errorf("addresses %s: started %s with %d graphs: %s", addresses, said.Status, said.Graphs, said.Detail)
+		case addresses == "exact" && said.Addresses != status.Exact:
+			return fmt.Errorf("addresses are %s: %s", said.Addresses, said.Relocated)
 		case !reflect.DeepEqual(got, native):
 			return fmt.Errorf("addresses %s: other tokens than natively", addresses)
 		}

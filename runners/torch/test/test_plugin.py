@@ -87,6 +87,12 @@ class Marks(unittest.TestCase):
         mark = self.marked(Tensor((4, 3), (3, 1), torch.float8), lo=1, hi=3)
         self.assertEqual((mark.lo, mark.hi), (1, 3))
 
+    def test_unknown_dtype_keeps_rows(self):
+        mark = self.marked(Tensor((4, 3), (3, 1), torch.float8))
+        self.assertEqual((mark.ndim, list(mark.shape[:3])), (3, [4, 3, 1]))
+        mark = self.marked(Tensor((1,) * 8, (1,) * 8, torch.float8))
+        self.assertEqual((mark.ndim, mark.shape[0]), (1, 1))
+
     def test_addresses(self):
         mark = self.marked(Tensor((3,), (1,), torch.int64), addresses=True)
         self.assertEqual((mark.dtype, mark.ndim, mark.shape[0], mark.lo, mark.hi), (contract.ADDRESS, 1, mark.size // 8, 0, 0))

@@ -72,13 +72,13 @@ func run(ctx context.Context, n int, seed uint64, batch int, build, device strin
 			fmt.Printf("seed %s: %v\n", strconv.FormatUint(s, 10), out.Different[s])
 		}
 	}
-	rare := report(total)
+	rare := report(total, device)
 	fmt.Printf("programs: %d differences: %d\n", total.Restored+len(total.Different), len(total.Different))
 	return len(total.Different) == 0 && (rare == 0 || total.Restored < 300), nil
 }
 
 // report prints the coverage table and returns how many features are rare.
-func report(o *programs.Outcome) int {
+func report(o *programs.Outcome, device string) int {
 	rare := 0
 	fmt.Printf("%-50s %8s %7s\n", "in the restored programs", "programs", "share")
 	for _, f := range programs.Features() {
@@ -90,6 +90,6 @@ func report(o *programs.Outcome) int {
 		}
 		fmt.Printf("%-50s %8d %6.1f%%%s\n", f, o.Features[f], share, note)
 	}
-	fmt.Printf("device: simulated; %d nodes in all; %d programs refused as they must be\n", o.Nodes, o.Refused)
+	fmt.Printf("device: %s; %d nodes in all; %d programs refused as they must be\n", device, o.Nodes, o.Refused)
 	return rare
 }

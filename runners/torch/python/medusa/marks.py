@@ -90,8 +90,11 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM, addresses=False):
     if dtype == contract.U8 and t.dtype is not torch.uint8 and lo == hi:
         lo, hi = 0, 256
     size = extent(t)
+    # mutant: rows of types without a number
+    shape = [*t.shape] if addresses or t.dtype in _DTYPES else [*t.shape, t.element_size()]
     # mutant: shape of a tensor with gaps
-    shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // _WIDTHS[dtype]]
+    if not t.is_contiguous() or len(shape) > 8:
+        shape = [size // _WIDTHS[dtype]]
     mark = contract.Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
     _call("medusa_mark_tensor", ctypes.byref(mark))
 
