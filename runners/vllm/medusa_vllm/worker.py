@@ -208,7 +208,9 @@ class Worker(control.Resized, Sleeper):
         named = self.name(inputs.cached(runner, self.cache and self.cache.blocks))
         self.fixed = [(name, t) for name, t, role in named if role == medusa.WEIGHT]
         breakable = is_breakable_cudagraph_enabled()
-        if breakable and drafts.speculator(runner):
+        if self.vllm_config.compilation_config.cudagraph_mode is CUDAGraphMode.NONE:  # the attention backend has had the last word
+            self.session.refuse("graphs are switched off by vLLM (cudagraph_mode NONE): this attention backend has none for these settings")
+        elif breakable and drafts.speculator(runner):
             self.session.refuse("breakable graphs of a draft model")
         elif self.use_v2_model_runner:
             self.graphs = runner.cudagraph_manager = GraphManager(
