@@ -49,6 +49,7 @@ type engine struct {
 	verbose bool
 
 	programs []*program
+	witness  witness
 	restored map[int64]*restore.Graph
 }
 
@@ -149,7 +150,7 @@ func (e *engine) start(seeds string) error {
 	if e.session.Exit() != nil {
 		return err
 	}
-	if err := e.each((*program).prefix); err != nil {
+	if err := errors.Join(e.witness.prefix(e), e.each((*program).prefix)); err != nil {
 		return err
 	}
 	marks.Begin(marks.KVCache)
@@ -165,7 +166,7 @@ func (e *engine) start(seeds string) error {
 		return err
 	}
 	marks.Begin(marks.WarmUp)
-	if e.restored, err = start.Graphs(e.session.Graphs, func() error { return e.each((*program).captureAll) }); err != nil {
+	if e.restored, err = start.Graphs(e.session.Graphs, func() error { return errors.Join(e.witness.capture(e), e.each((*program).captureAll)) }); err != nil {
 		return err
 	}
 	marks.Begin(marks.Ready)
@@ -175,6 +176,12 @@ func (e *engine) start(seeds string) error {
 // trigger loads the modules that the skipped warm-up would have loaded.
 func (e *engine) trigger() error {
 	for _, batch := range e.session.Triggers() {
+		if batch == witnessBatch {
+			if err := e.session.Trigger(func() error { return e.witness.launch(e.streams[0]) }); err != nil && e.session.Exit() != nil {
+				return err
+			}
+			continue
+		}
 		for _, p := range e.programs {
 			if batch < p.first || batch >= p.first+int64(len(p.plan.Graphs)) {
 				continue
@@ -192,6 +199,9 @@ func (e *engine) trigger() error {
 
 func (e *engine) serve() ([]byte, error) {
 	var out bytes.Buffer
+	if err := e.witness.serve(e, e.restored); err != nil {
+		return nil, err
+	}
 	err := e.each(func(p *program) error {
 		sum, err := p.serve()
 		fmt.Fprintln(&out, p.plan.Seed, sum)
