@@ -170,6 +170,8 @@ class TestComparison(unittest.TestCase):
             self.assertEqual(self.left_behind([32, 32, None, offset], 0, "big", checked()).differences, [])
             self.assertTrue(self.left_behind([32, 32, None, offset], address, "big", checked()).differences)
             self.assertTrue(self.left_behind([32, 32, None, offset], 32, "big", checked()).differences)
+        self.assertEqual(self.left_behind([32, 32, 32, 40], 0, "big", checked()).differences, [])
+        self.assertTrue(self.left_behind([32, 32, 32, 40], 32, "big", checked()).differences)
         self.assertEqual(self.left_behind([32, 32, None, 32], address, "big", checked()).differences, [])
         self.assertTrue(self.left_behind([32, 32, None, 32], 0, "big", checked()).differences)
         self.assertEqual(self.left_behind([32, 40, 32, 48], 0, "big", checked()).differences, [])
