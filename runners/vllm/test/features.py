@@ -39,6 +39,7 @@ CASES = [
     ("mamba", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
     ("mamba", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
     ("mamba2", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
+    ("mamba2", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
     ("granite-hybrid", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
     ("granite-hybrid", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
     ("granite-hybrid", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE"),
