@@ -172,6 +172,8 @@ var plugins = []mutant{
 	logic("connectors that were not tried", replace("connector not in (None, *CONNECTORS)", "False"), "Gate.test_each_reason"),
 	logic("connector of several ranks", replace("several and", "False and"), "Gate.test_each_reason_of_ranks"),
 	logic("connector of the V1 runner", replace(" and not v2", ""), "Gate.test_connector_of_the_v1_runner"),
+	logic("state space layers on the first V2 runner", replace("first and v2 and", "first and"), "Gate.test_first_v2_runner"),
+	logic("drafts by MTP of the first V2 runner", replace(` == "mtp"`, ""), "Gate.test_first_v2_runner"),
 	logic("elastic KV cache with a connector", replace("is not None", "is None"), "Gate.test_elastic"),
 	logic("connector that may want another layout of the KV cache", replace("arguments.append(config.kv_transfer_config.kv_connector)", "pass"), "Identity.test_what_graphs_depend_on_counts"),
 	logic("adapters of several ranks", replace("several and", "False and"), "Gate.test_each_reason_of_ranks"),

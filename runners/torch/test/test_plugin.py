@@ -75,10 +75,10 @@ class Marks(unittest.TestCase):
         self.assertEqual(marks.extent(Tensor((4, 3), (10, 1))), (3 * 10 + 2 + 1) * 4)
         self.assertEqual(marks.extent(Tensor((4, 0), (1, 1))), 0)
 
-    def marked(self, t, **bounds):
+    def marked(self, t, role=contract.INPUT, **bounds):
         found = []
         with mock.patch.object(marks, "_call", lambda name, mark: found.append(mark._obj)):
-            marks.tensor("name", t, contract.INPUT, **bounds)
+            marks.tensor("name", t, role, **bounds)
         return found[0]
 
     def test_unknown_dtype_is_bytes(self):
@@ -86,6 +86,11 @@ class Marks(unittest.TestCase):
         self.assertEqual((mark.dtype, mark.size, mark.lo, mark.hi), (contract.U8, 12, 0, 256))
         mark = self.marked(Tensor((4, 3), (3, 1), torch.float8), lo=1, hi=3)
         self.assertEqual((mark.lo, mark.hi), (1, 3))
+
+    def test_bytes_of_a_kv_cache(self):
+        for dtype in torch.float8, torch.uint8:
+            mark = self.marked(Tensor((4, 3), (3, 1), dtype), role=contract.KV)
+            self.assertEqual((mark.lo, mark.hi), (0, 0x40))
 
     def test_unknown_dtype_keeps_rows(self):
         mark = self.marked(Tensor((4, 3), (3, 1), torch.float8))

@@ -132,10 +132,19 @@ def ranks_reason(config, vllm):
     return next((reason for applies, reason in checks if applies), None)
 
 
-def runner_reason(config, v2):
-    """A step of the V1 runner takes what the connector's scheduler has decided. The V2 runner has steps without a connector."""
-    # mutant: connector of the V1 runner
-    return "a KV connector on the V1 runner" if config.kv_transfer_config and not v2 else None
+def runner_reason(config, v2, vllm):
+    """A step of the V1 runner takes what the connector's scheduler has decided. The V2 runner has steps without a connector. vLLM
+    0.26.0 itself runs state space layers on the V1 runner. On its V2 runner, and with drafts by MTP, recordings end with an error."""
+    model, first = config.model_config, vllm.split("+")[0] == "0.26.0"
+    checks = [
+        # mutant: connector of the V1 runner
+        (config.kv_transfer_config and not v2, "a KV connector on the V1 runner"),
+        # mutant: state space layers on the first V2 runner
+        (first and v2 and (model.is_hybrid or model.is_attention_free), f"state space layers on the V2 runner of vLLM {vllm}"),
+        # mutant: drafts by MTP of the first V2 runner
+        (first and config.speculative_config and config.speculative_config.method == "mtp", f"speculative decoding by mtp with vLLM {vllm}"),
+    ]
+    return next((reason for applies, reason in checks if applies), None)
 
 
 def backend_reason(backends):

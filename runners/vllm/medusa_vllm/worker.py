@@ -182,7 +182,7 @@ class Worker(control.Resized, Sleeper):
         runner = self.model_runner
         groups = [group for found in inputs.attention(runner).values() for group in found]
         reason = gate.backend_reason(group.backend.get_name() for group in groups) or gate.delta_reason(b for group in groups for b in group.metadata_builders)
-        reason = reason or gate.graphs_reason(runner) or drafts.reason(runner) or gate.runner_reason(self.vllm_config, self.use_v2_model_runner)
+        reason = reason or gate.graphs_reason(runner) or drafts.reason(runner) or gate.runner_reason(self.vllm_config, self.use_v2_model_runner, vllm.__version__)
         if reason:
             self.session.refuse(reason)
         else:

@@ -142,9 +142,21 @@ class Gate(unittest.TestCase):
         self.assertIn("connector", gate.ranks_reason(connected, "0.26.0") or "")
 
     def test_connector_of_the_v1_runner(self):
-        self.assertIsNone(gate.runner_reason(config(), False))
-        self.assertIsNone(gate.runner_reason(config(kv_transfer_config=OFFLOADING), True))
-        self.assertIn("V1", gate.runner_reason(config(kv_transfer_config=OFFLOADING), False) or "")
+        self.assertIsNone(gate.runner_reason(config(), False, "0.26.0"))
+        self.assertIsNone(gate.runner_reason(config(kv_transfer_config=OFFLOADING), True, "0.26.0"))
+        self.assertIn("V1", gate.runner_reason(config(kv_transfer_config=OFFLOADING), False, "0.33.0") or "")
+
+    def test_first_v2_runner(self):
+        for kind in "is_hybrid", "is_attention_free":
+            states = config(**{"model_config__" + kind: True})
+            self.assertIn("state space", gate.runner_reason(states, True, "0.26.0+cu129") or "")
+            self.assertIsNone(gate.runner_reason(states, False, "0.26.0"))
+            self.assertIsNone(gate.runner_reason(states, True, "0.33.0"))
+        drafts = config(speculative_config=types.SimpleNamespace(method="mtp"))
+        self.assertIn("mtp", gate.runner_reason(drafts, True, "0.26.0") or "")
+        self.assertIsNone(gate.runner_reason(drafts, True, "0.33.0"))
+        drafts.speculative_config.method = "eagle"
+        self.assertIsNone(gate.runner_reason(drafts, True, "0.26.0"))
 
     def test_gated_delta_rules(self):
         def reason(*prefills):
