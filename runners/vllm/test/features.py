@@ -25,7 +25,7 @@ MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_toke
 BREAKABLE = "VLLM_USE_BREAKABLE_CUDAGRAPH=1"
 OFFLOAD = "kv_transfer_config=" + json.dumps({"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": 64 << 20}}, separators=(",", ":"))
 TRITON_DELTA = 'additional_config={"gdn_prefill_backend":"triton"}'  # otherwise FlashInfer computes prefills on this GPU
-BLOCKS = "kv_cache_memory_bytes=1073741824"  # 0.26.0 compiles a kernel of convolutions for each number of blocks, and profiles differ by a few
+BLOCKS = "num_gpu_blocks_override=4096"  # 0.26.0 compiles a kernel of convolutions for each number of blocks, and a restored start has fewer
 LORA = "enable_lora=true", "max_loras=2"
 
 CASES = [
