@@ -32,7 +32,7 @@ gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	cp -r build/lib/python/medusa $(KIT)/lib/python/
 	cp -r build/lib/python/medusa_vllm build/lib/python/medusa_vllm-0.1.dist-info $(KIT)/lib/python/
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
-	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py internal/test/gpukit/vllm/pack.py $(KIT)/engine/vllm/
+	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py runners/vllm/gpu/region.py internal/test/gpukit/vllm/pack.py $(KIT)/engine/vllm/
 	cp $(TORCH_LIB)/*.so* $(KIT)/simulated/torch/
 	strip --strip-unneeded $(KIT)/simulated/torch/*.so*
 	rm -rf $(KIT_SHIPPED) && mkdir -p $(KIT_SHIPPED) && cp internal/test/gpukit/gpu-kit $(KIT_SHIPPED)/

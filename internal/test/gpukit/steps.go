@@ -162,10 +162,14 @@ func (a *Attempt) region(what string, r interpose.Region, env []string) error {
 	return err
 }
 
+// asked is the environment of a process that asks for a region, as a restored start does.
+func (k *Kit) asked(r interpose.Region) []string {
+	return []string{"LD_PRELOAD=" + k.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay", fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)}
+}
+
 // inRegion returns the answers of the test program `exact` about its memory, by name.
 func (a *Attempt) inRegion(r interpose.Region, env []string, args ...string) (map[string]string, error) {
-	out, err := a.run(append([]string{"LD_PRELOAD=" + a.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay",
-		fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)}, env...), append([]string{a.path("exact"), "1"}, args...)...)
+	out, err := a.run(append(a.asked(r), env...), append([]string{a.path("exact"), "1"}, args...)...)
 	return named(out), err
 }
 

@@ -39,24 +39,10 @@ func (a *Attempt) vllmEnv() ([]string, error) {
 	return env, nil
 }
 
-// whereRegion prints the state of the region once torch has device memory, with modules imported before.
-const whereRegion = `import ctypes, importlib, sys
-for name in sys.argv[1:]: importlib.import_module(name)
-import torch
-torch.ones(1, device="cuda")
-class Exact(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_uint64), ("size", ctypes.c_uint64), ("state", ctypes.c_uint32), ("reason", ctypes.c_char * 124)]
-got = Exact()
-ctypes.CDLL(None).medusa_exact_get(ctypes.byref(got))
-print("state", got.state)
-print("reason", got.reason.decode())`
-
 // regions tells which import keeps the driver from the region's base.
 func (a *Attempt) regions(env []string) error {
 	for _, modules := range [][]string{{}, {"vllm"}, {"vllm", "vllm.v1.worker.gpu_worker"}} {
-		r := interpose.DefaultRegion
-		out, err := a.run(append([]string{"LD_PRELOAD=" + a.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay", fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)},
-			env...), append([]string{a.Python, "-c", whereRegion}, modules...)...)
+		out, err := a.run(append(a.asked(interpose.DefaultRegion), env...), append([]string{a.Python, a.path("engine", "vllm", "region.py")}, modules...)...)
 		if err != nil {
 			return err
 		}

@@ -85,6 +85,7 @@ var plugins = []mutant{
 	logic("supported release that an unknown one is compared with", replace("if numbers(known) <= wanted", ""), "Gate.test_a_release_that_is_the_same_is_taken_for_the_one_before_it"),
 	logic("one minor release of torch", replace(`SUPPORTED[known] + "."`, "SUPPORTED[known]"), "Gate.test_versions"),
 	logic("helper that keeps the graph manager", replace("cache.kv_sharing_fast_prefill, ", "False, "), "Gate.test_each_reason"),
+	logic("modes without graphs", replace("or mode.name not in MODES", "or False"), "Gate.test_mode_that_a_backend_leaves"),
 	logic("graphs within a model", never, "Gate.test_graphs_within_a_model"),
 	logic("scheduler in the worker's process", never, "Gate.test_elastic"),
 	logic("release whose KV cache is allocated otherwise", never, "Gate.test_elastic"),

@@ -91,6 +91,8 @@ class Marks(unittest.TestCase):
         for dtype in torch.float8, torch.uint8:
             mark = self.marked(Tensor((4, 3), (3, 1), dtype), role=contract.KV)
             self.assertEqual((mark.lo, mark.hi), (0, 0x40))
+        mark = self.marked(Tensor((4, 3), (3, 1), torch.uint8), role=contract.KV, lo=1, hi=3)
+        self.assertEqual((mark.lo, mark.hi), (1, 3))
 
     def test_unknown_dtype_keeps_rows(self):
         mark = self.marked(Tensor((4, 3), (3, 1), torch.float8))

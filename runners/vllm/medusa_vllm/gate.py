@@ -62,7 +62,7 @@ def numbers(release):
 
 def config_reason(config):
     parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
-    mode, speculative = compilation.cudagraph_mode, config.speculative_config
+    speculative = config.speculative_config
     method = speculative and speculative.method
     drafts = method in DRAFTS
     connector = config.kv_transfer_config and config.kv_transfer_config.kv_connector
@@ -93,9 +93,15 @@ def config_reason(config):
         (model.is_encoder_decoder, "an encoder beside the decoder"),
         (model.runner_type != "generate", "a model that does not generate"),
         (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
-        (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
-    return next((reason for applies, reason in checks if applies), None)
+    return next((reason for applies, reason in checks if applies), None) or mode_reason(config)
+
+
+def mode_reason(config):
+    """The user chooses a mode, and attention backends have the last word: some have no graphs for some settings."""
+    mode = config.compilation_config.cudagraph_mode
+    # mutant: modes without graphs
+    return f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})" if mode is None or mode.name not in MODES else None
 
 
 def ranks_reason(config, vllm):

@@ -182,7 +182,7 @@ class Worker(control.Resized, Sleeper):
         runner = self.model_runner
         groups = [group for found in inputs.attention(runner).values() for group in found]
         reason = gate.backend_reason(group.backend.get_name() for group in groups) or gate.delta_reason(b for group in groups for b in group.metadata_builders)
-        reason = reason or gate.graphs_reason(runner) or drafts.reason(runner) or gate.runner_reason(self.vllm_config, self.use_v2_model_runner, vllm.__version__)
+        reason = reason or gate.mode_reason(self.vllm_config) or gate.graphs_reason(runner) or drafts.reason(runner) or gate.runner_reason(self.vllm_config, self.use_v2_model_runner, vllm.__version__)
         if reason:
             self.session.refuse(reason)
         else:
@@ -208,9 +208,7 @@ class Worker(control.Resized, Sleeper):
         named = self.name(inputs.cached(runner, self.cache and self.cache.blocks))
         self.fixed = [(name, t) for name, t, role in named if role == medusa.WEIGHT]
         breakable = is_breakable_cudagraph_enabled()
-        if self.vllm_config.compilation_config.cudagraph_mode is CUDAGraphMode.NONE:  # the attention backend has had the last word
-            self.session.refuse("graphs are switched off by vLLM (cudagraph_mode NONE): this attention backend has none for these settings")
-        elif breakable and drafts.speculator(runner):
+        if breakable and drafts.speculator(runner):
             self.session.refuse("breakable graphs of a draft model")
         elif self.use_v2_model_runner:
             self.graphs = runner.cudagraph_manager = GraphManager(

@@ -146,6 +146,10 @@ class Gate(unittest.TestCase):
         self.assertIsNone(gate.runner_reason(config(kv_transfer_config=OFFLOADING), True, "0.26.0"))
         self.assertIn("V1", gate.runner_reason(config(kv_transfer_config=OFFLOADING), False, "0.33.0") or "")
 
+    def test_mode_that_a_backend_leaves(self):
+        self.assertIsNone(gate.mode_reason(config()))
+        self.assertIn("NONE", gate.mode_reason(config(compilation_config__cudagraph_mode=Mode.NONE)) or "")
+
     def test_first_v2_runner(self):
         for kind in "is_hybrid", "is_attention_free":
             states = config(**{"model_config__" + kind: True})

@@ -86,12 +86,13 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM, addresses=False):
     A dtype that Medusa has no number for is marked as bytes.
     """
     dtype = contract.ADDRESS if addresses else _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
-    # mutant: bytes of a KV cache
-    if dtype == contract.U8 and role == contract.KV:
-        lo, hi = 0, 0x40  # a number between 0 and 2 in every floating-point type, also those of eight bits
-    # mutant: bytes of types without a number
-    elif dtype == contract.U8 and t.dtype is not torch.uint8 and lo == hi:
-        lo, hi = 0, 256
+    if dtype == contract.U8 and lo == hi:
+        # mutant: bytes of a KV cache
+        if role == contract.KV:
+            lo, hi = 0, 0x40  # a number between 0 and 2 in every floating-point type, also those of eight bits
+        # mutant: bytes of types without a number
+        elif t.dtype is not torch.uint8:
+            lo, hi = 0, 256
     size = extent(t)
     # mutant: rows of types without a number
     shape = [*t.shape] if addresses or t.dtype in _DTYPES else [*t.shape, t.element_size()]
