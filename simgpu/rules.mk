@@ -85,7 +85,7 @@ simgpu: simgpu-libraries build/simulated/libcuda.so.1
 	echo "simgpu: LD_LIBRARY_PATH=$(abspath $(SIMGPU_LIB))"
 
 # The functions that programs import from a library are generated, except those that are written by hand.
-simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
+simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA) build/nvml/libnvidia-ml.so.1
 	rm -rf $(SIMGPU_LIB)/standins
 	$(SIMGPU_PYTHON) $(STANDINS)/generate.py $(SIMGPU_LIB)/standins $(CUDA) $(FOR)
 	set -e; for so in $$(cat $(SIMGPU_LIB)/standins/sonames); do \
@@ -99,7 +99,7 @@ simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
 		$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,$$so -Wl,--version-script=$(SIMGPU_LIB)/standins/$$so.map \
 			-o $(SIMGPU_LIB)/$$so $(SIMGPU_LIB)/standins/$$so.c $$by_hand -ldl -lpthread; \
 	done
-	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $(SIMGPU_LIB)/libnvidia-ml.so.1 $(STANDINS)/nvml.c -ldl
+	cp build/nvml/libnvidia-ml.so.1 $(SIMGPU_LIB)/
 
 $(SIMGPU_LIB)/libcudart.so.$(CUDA): $(wildcard $(SIMGPU)/cudart/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)

@@ -12,6 +12,10 @@ build/nccl/libnccl.so.2: $(NCCL_SRC) $(wildcard $(STANDINS)/*.h $(STANDINS)/nccl
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wa,-I$(STANDINS)/nccl -Wl,-soname,libnccl.so.2 -o $@ $(NCCL_SRC) -ldl -lpthread
 
+build/nvml/libnvidia-ml.so.1: $(STANDINS)/nvml.c $(STANDINS)/stub.h internal/cuda/include/cuda.h
+	@mkdir -p $(@D)
+	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< -ldl
+
 build/test/nccl_test: $(SIMGPU)/test/nccl_test.c build/simulated-asan/libcuda.so.1 $(NCCL_SRC) $(wildcard $(STANDINS)/*.h $(STANDINS)/nccl/*)
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -Wa,-I$(STANDINS)/nccl -o $@ $< $(NCCL_SRC) build/simulated-asan/libcuda.so.1 -ldl -lpthread

@@ -12,7 +12,7 @@ build/test/floor: internal/test/gpukit/programs/floor.c interpose/test/common.h 
 
 # Without torch: the files that steps 1, 2, 4 and 5 need.
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
-gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so
+gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so build/nvml/libnvidia-ml.so.1
 	mkdir -p $(KIT)/lib/calllog $(KIT)/simulated
 	for p in $(KIT_GO); do CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/ ./$$p || exit 1; done
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/medusa-demo ./internal/test/demo # it keeps its work in a folder demo
@@ -21,8 +21,8 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test
 	cp build/conformance build/test/large build/test/exact build/test/floor $(KIT)/
 	cp build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libmedusa.so $(KIT)/lib/
 	cp build/lib/calllog/libcuda.so.1 $(KIT)/lib/calllog/
-	cp build/simulated/libcuda.so.1 $(KIT)/simulated/
-	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/lib/calllog/libcuda.so.1 $(KIT)/simulated/libcuda.so.1 $(KIT)/conformance
+	cp build/simulated/libcuda.so.1 build/nvml/libnvidia-ml.so.1 $(KIT)/simulated/
+	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/lib/calllog/libcuda.so.1 $(KIT)/simulated/*.so.1 $(KIT)/conformance
 	ln -sf libcuda.so.1 $(KIT)/simulated/libcuda.so
 	rm -rf $(KIT)/model && cp -r runners/reference/models/tiny $(KIT)/model
 
