@@ -44,7 +44,7 @@ def flip(case, artifact):
 
 
 def another_version(case, artifact):
-    """A newer release, by its metadata, in which a method that the plug-in uses has another source. All other files are links."""
+    """A release newer than the installed one, by its metadata, in which a method that the plug-in uses has another source. All other files are links."""
     folder = case.path("newer")
     (package,) = glob.glob(os.path.join(os.path.dirname(case.args.python), "..", "lib", "python*", "site-packages", "vllm"))
     for part in "", "v1", "v1/worker":
@@ -56,9 +56,10 @@ def another_version(case, artifact):
         changed = f.read().replace("self._locked = True", "self._locked = not False")
     with open(os.path.join(folder, "vllm", "v1/worker/workspace.py"), "w", encoding="utf-8") as f:
         f.write(changed)
-    os.makedirs(os.path.join(folder, "vllm-0.99.0.dist-info"))
-    with open(os.path.join(folder, "vllm-0.99.0.dist-info", "METADATA"), "w", encoding="utf-8") as f:
-        f.write("Metadata-Version: 2.1\nName: vllm\nVersion: 0.99.0\n")
+    release = installed(case.args.python) + ".1"
+    os.makedirs(os.path.join(folder, f"vllm-{release}.dist-info"))
+    with open(os.path.join(folder, f"vllm-{release}.dist-info", "METADATA"), "w", encoding="utf-8") as f:
+        f.write(f"Metadata-Version: 2.1\nName: vllm\nVersion: {release}\n")
     return {"PYTHONPATH": folder}
 
 
@@ -266,6 +267,8 @@ def too_little_memory(case, artifact):
 
 def main():
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
+    # vLLM frees the places of requests in the order of a set of strings. The kernel that clears a request's drafts depends on its place.
+    os.environ["PYTHONHASHSEED"] = "0"
     case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", folder="faults")
     case.command = case.plain
     artifact, found = case.materialize(), faults(case)
