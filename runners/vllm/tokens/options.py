@@ -4,6 +4,7 @@ In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many 
 """
 
 import json
+import os
 
 SIZES = [1, 2, 4, 8]
 BATCHED = 256  # tokens of a step, eight prompts: the largest forward, which is that of the profile
@@ -17,7 +18,7 @@ TRITON, MLA = "TRITON_ATTN", "TRITON_MLA"  # attention backends
 
 def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED, each=1, backend=TRITON):
     """each: tokens of a step for a request."""
-    compiled = graphs.endswith("PIECEWISE")
+    compiled = graphs.endswith("PIECEWISE") and os.environ.get("VLLM_USE_BREAKABLE_CUDAGRAPH") != "1"  # which takes the compiler's place
     sizes = [1, 8, CROWD] if crowd else [each * size for size in SIZES]
     compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": sizes}
     if compiled:
