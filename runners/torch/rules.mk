@@ -53,8 +53,9 @@ torch-shapes: torch
 	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
 # Tensor parallel ranks, with collective calls in graphs (RANKS_OF=2,4).
+TORCH_RANKS = --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test
 test-torch-ranks: torch
-	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test --ranks $(or $(RANKS_OF),2,4)
+	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py $(TORCH_RANKS) --ranks $(or $(RANKS_OF),2,4)
 
 # Tests of the plug-in's decisions, if there is a Python. They need no torch.
 torch-test:

@@ -20,6 +20,11 @@ test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin
 test-ranks-cost: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -cost $(or $(ROUNDS),15)
 
+# The same of PyTorch's ranks: RANKS_OF=2, N=100, SEED=7.
+.PHONY: test-torch-ranks-faults
+test-torch-ranks-faults: torch
+	$(TORCH_PYTHON) $(TORCH)/test/run_ranks_faults.py $(TORCH_RANKS) --ranks $(or $(RANKS_OF),2) --count $(or $(N),100) --seed $(or $(SEED),1)
+
 # The same of vLLM's ranks, ten failures: RANKS_OF=2.
 .PHONY: test-vllm-ranks-faults
 test-vllm-ranks-faults: vllm

@@ -18,28 +18,33 @@ ENGINE = ["--batch-sizes", "1,2,4", "--tokens", "2"]
 SECONDS = 280  # for a start; materialize makes five
 
 
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser(text):
+    p = argparse.ArgumentParser(description=text.splitlines()[0])
     p.add_argument("--python", required=True, help="interpreter of the virtual environment that holds torch")
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--ranks", default="2,4")
-    return p.parse_args()
+    return p
 
 
 class Case:
-    def __init__(self, args, count):
+    def __init__(self, args, count, folder=""):
         self.args, self.count, self.name = args, count, f"{count} ranks"
-        self.folder = os.path.join(os.path.abspath(args.work), f"ranks-{count}")
+        self.folder = os.path.join(os.path.abspath(args.work), folder or f"ranks-{count}")
+        self.medusa = os.path.join(os.path.abspath(args.build), "medusa")
         shutil.rmtree(self.folder, ignore_errors=True)
         for rank in range(count):
             os.makedirs(os.path.join(self.folder, str(rank)))
         python, run = os.path.abspath(args.python), os.path.join(HERE, "engine_run.py")
-        engine = [sys.executable, run, os.path.join(self.folder, "{rank}"), python, os.path.join(TORCH, "engine.py"), *ENGINE]
-        self.command = [python, os.path.join(TORCH, "parallel.py"), str(count), *engine]
+        engine, ranked = [python, os.path.join(TORCH, "engine.py"), *ENGINE], [python, os.path.join(TORCH, "parallel.py"), str(count)]
+        self.plain = [*ranked, *engine]
+        self.command = [*ranked, sys.executable, run, os.path.join(self.folder, "{rank}"), *engine]
 
-    def run(self, step, command, starts=1):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, step, command, starts=1, **variables):
         build = os.path.abspath(self.args.build)
         env = dict(
             os.environ,
@@ -50,21 +55,27 @@ class Case:
             SIMGPU_MACHINE_CODE="no-op",
             SIMGPU_DEVICES=str(self.count),
         )
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
+        done = subprocess.run(command, env=env | variables, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
+        with open(self.path(step + ".output"), "w", encoding="utf-8") as f:
+            f.write(done.stdout + done.stderr)
         if done.returncode:
             sys.exit(f"test-torch-ranks: {self.name}: {step}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
         print(f"test-torch-ranks: {self.name}: {step}: done", flush=True)
         return done.stdout
+
+    def materialize(self):
+        artifact = self.path("engine.medusa")
+        self.run("materialize", [self.medusa, "materialize", "-o", artifact, "--", *self.command], starts=5)
+        return artifact
 
     def files(self, rank, run):
         path = os.path.join(self.folder, str(rank), run)
         return ranks.Files(path + ".truth", path + ".places")
 
     def compare(self):
-        medusa, artifact = os.path.join(os.path.abspath(self.args.build), "medusa"), os.path.join(self.folder, "engine.medusa")
         native = ranks.reports(self.run("native", self.command))
-        self.run("materialize", [medusa, "materialize", "-o", artifact, "--", *self.command], starts=5)
-        restored = ranks.reports(self.run("restored", [medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
+        artifact = self.materialize()
+        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
         runs = (*ranks.NATIVE, "restore")
         c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)])
         ranks.told(c, self.name, native, restored, self.count)
@@ -72,7 +83,7 @@ class Case:
 
 
 def main():
-    args = arguments()
+    args = parser(__doc__).parse_args()
     counts = [int(n) for n in args.ranks.split(",")]
     done = [Case(args, n).compare() for n in counts]
     ranks.finish("test-torch-ranks", args.ranks, done)

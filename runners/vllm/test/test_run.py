@@ -5,9 +5,9 @@ import types
 import unittest
 from unittest import mock
 
-import ranks_faults
 import run
 from compare import Comparison
+from failing_ranks import reasons
 
 
 def call(function, *facts):
@@ -95,7 +95,7 @@ class TestReasons(unittest.TestCase):
 
     @staticmethod
     def told(*lines):
-        return ranks_faults.reasons("".join(f"(Worker pid=7) medusa: native start: {line}\n" for line in lines), 1)
+        return reasons("".join(f"(Worker pid=7) medusa: native start: {line}\n" for line in lines), 1)
 
     def test_one_cause(self):
         self.assertEqual(self.told("driver_error: no memory", "driver_error: rank 1 starts natively: no memory", "engine_ended: exit status 1"), ({"driver_error: no memory"}, {1}))

@@ -1,4 +1,4 @@
-"""A rank of vLLM fails at a call of the plug-in's session.
+"""A rank fails at a call of its session.
 
 In: this folder in PYTHONPATH, FAILING="RANK CALL KIND": CALL is a method of medusa.Session, or `make` for a collective call of its graphs; KIND is
 error, death or silence. Out: the rank raises an exception, ends or sleeps in place of the call. Fails: if there is no such call.
@@ -25,13 +25,14 @@ def spoil(holder, call, rank, kind):
 
     def failing(*args, **kwargs):
         restored = os.environ.get("MEDUSA_RUN") == "restore"  # and not the native start that follows
-        return fail(kind) if restored and os.environ.get("MEDUSA_RANK") == rank else good(*args, **kwargs)
+        here = os.environ.get("MEDUSA_RANK") or os.environ.get("RANK")
+        return fail(kind) if restored and here == rank else good(*args, **kwargs)
 
     setattr(holder, call, failing)
 
 
 class Finder:
-    """Spoils the call once its module is imported. An import from here would import torch in each process of vLLM."""
+    """Spoils the call once its module is imported. An import from here would import torch in each process of the engine."""
 
     def find_spec(self, name, path, target=None):
         rank, call, kind = os.environ["FAILING"].split()
