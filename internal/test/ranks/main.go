@@ -22,10 +22,12 @@ import (
 	"medusa/graphir"
 )
 
-// The graphs and collective calls that each rank of the engine captures.
+// The graphs and collective calls that each rank of the engine captures. wantKinds is the number of calls if a graph has one of each kind.
 const (
 	wantGraphs      = 3
 	wantCollectives = 2 * wantGraphs
+	kinds           = 4
+	wantKinds       = kinds * wantGraphs
 )
 
 // limit is how long a start may take: some controls wait for the communicator's deadline, and then start natively.
@@ -101,6 +103,10 @@ func all(faults int, seed uint64) error {
 		if err != nil {
 			return fmt.Errorf("%d ranks: %w", n, err)
 		}
+		t = test{ranks: n, kinds: true, artifact: filepath.Join(dir, fmt.Sprintf("%d-kinds.medusa", n)), seen: &seen}
+		if err := t.runKinds(); err != nil {
+			return fmt.Errorf("%d ranks, all kinds of calls: %w", n, err)
+		}
 	}
 	verdict, err := "PASS", seen.judge()
 	if err != nil {
@@ -114,6 +120,7 @@ func all(faults int, seed uint64) error {
 // test is one number of ranks.
 type test struct {
 	ranks    int
+	kinds    bool // a graph has a call of each kind
 	artifact string
 	native   outcome
 	seen     *compared
@@ -136,6 +143,26 @@ func (t *test) run() error {
 	return nil
 }
 
+// runKinds restores graphs with a call of each kind. With two ranks each kind is left out once.
+func (t *test) runKinds() error {
+	if err := t.make(); err != nil {
+		return err
+	}
+	for _, addresses := range []string{"exact", "relocate"} {
+		if err := t.restore(addresses); err != nil {
+			return err
+		}
+	}
+	for call := 0; call < kinds && t.ranks == 2; call++ {
+		c := leftOut
+		c.env = []string{fmt.Sprintf("RANKS_CALL=%d", call)}
+		if err := t.control(c); err != nil {
+			return fmt.Errorf("control %s, call %d: %w", c.how, call, err)
+		}
+	}
+	return nil
+}
+
 // make starts the engine natively, and makes its artifact.
 func (t *test) make() error {
 	t.native = t.start([]string{"RANKS_TRUTH=" + t.artifact + ".native"}, "build/ranks")
@@ -150,7 +177,7 @@ func (t *test) make() error {
 
 // restore starts the engine from the artifact, and adds to the totals.
 func (t *test) restore(addresses string) error {
-	graphs, collectives, err := count(t.artifact, t.ranks)
+	graphs, collectives, err := t.count()
 	if err != nil {
 		return err
 	}
@@ -188,10 +215,14 @@ func (t *test) compareTruth(restored string) error {
 	return nil
 }
 
-// count returns how many graphs all ranks of an artifact have, and how many collective calls.
-func count(artifact string, ranks int) (graphs, collectives int, err error) {
-	for r := range ranks {
-		a, err := artifacts.ReadRank(artifact, r)
+// count returns how many graphs all ranks of the artifact have, and how many collective calls.
+func (t *test) count() (graphs, collectives int, err error) {
+	want := wantCollectives
+	if t.kinds {
+		want = wantKinds
+	}
+	for r := range t.ranks {
+		a, err := artifacts.ReadRank(t.artifact, r)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -204,8 +235,8 @@ func count(artifact string, ranks int) (graphs, collectives int, err error) {
 			}
 			return nil
 		})
-		if err != nil || len(a.Spec.Graphs) != wantGraphs || calls != wantCollectives {
-			return 0, 0, fmt.Errorf("rank %d: %d graphs with %d collective calls, want %d with %d (%w)", r, len(a.Spec.Graphs), calls, wantGraphs, wantCollectives, err)
+		if err != nil || len(a.Spec.Graphs) != wantGraphs || calls != want {
+			return 0, 0, fmt.Errorf("rank %d: %d graphs with %d collective calls, want %d with %d (%w)", r, len(a.Spec.Graphs), calls, wantGraphs, want, err)
 		}
 		graphs, collectives = graphs+len(a.Spec.Graphs), collectives+calls
 	}
@@ -267,6 +298,9 @@ func (t *test) start(env []string, command ...string) outcome {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(append(os.Environ(), "SIMGPU_LOG=/dev/null", fmt.Sprintf("RANKS_WORKERS=%d", t.ranks)), env...)
+	if t.kinds {
+		cmd.Env = append(cmd.Env, "RANKS_KINDS=1")
+	}
 	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -73,4 +73,14 @@ func TestRanks(t *testing.T) {
 			}
 		})
 	}
+	t.Run("calls of each kind", func(t *testing.T) {
+		var seen compared
+		kinds := test{ranks: 2, kinds: true, artifact: filepath.Join(t.TempDir(), "kinds.medusa"), seen: &seen}
+		if err := kinds.make(); err != nil {
+			t.Fatal(err)
+		}
+		if err := kinds.restore("exact"); err != nil || seen.collectives != 2*wantKinds || seen.judge() != nil {
+			t.Errorf("%v, %+v", err, seen)
+		}
+	})
 }

@@ -4,12 +4,13 @@
  * The model is that of runners/example with its weights split: each rank looks up its part, all ranks add the parts up, and each mixes the sum
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
  * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own, and RANKS_LAYERS how many layers a graph
- * has (1), each with weights and a cache of its own; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
+ * has (1), each with weights and a cache of its own; with RANKS_KINDS=1 the sum is a reduce-scatter and an all-gather, and a layer reads a table that the last rank
+ * broadcasts; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
  * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
  * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
- *   leave-out  it captures another operation in place of a call
+ *   leave-out  it captures another operation in place of a call, the first or RANKS_CALL
  *   exchange   it makes the calls of a graph in each other's place
  *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
  *   memory     memory that stays unchanged holds another byte
@@ -37,12 +38,16 @@ int ncclGetUniqueId(ncclUniqueId *id);
 int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
 int ncclCommDestroy(ncclComm_t comm);
 int ncclAllReduce(const void *send, void *recv, size_t count, int type, int op, ncclComm_t comm, CUstream stream);
+int ncclAllGather(const void *send, void *recv, size_t count, int type, ncclComm_t comm, CUstream stream);
+int ncclReduceScatter(const void *send, void *recv, size_t count, int type, int op, ncclComm_t comm, CUstream stream);
+int ncclBroadcast(const void *send, void *recv, size_t count, int type, int root, ncclComm_t comm, CUstream stream);
 
-enum { TOKENS = 64, SEQUENCES = 256, PRINTED = 8, MOST = 8, MOST_GRAPHS = 35, ALL_REDUCE = 1, INT32 = 2, SUM = 0, MAX = 2 };
-static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRINTED, layers = 1;
+enum { TOKENS = 64, SEQUENCES = 256, PRINTED = 8, MOST = 8, MOST_GRAPHS = 35, INT32 = 2, SUM = 0, MAX = 2 };
+enum { ALL_REDUCE = 1, ALL_GATHER, REDUCE_SCATTER, BROADCAST };
+static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRINTED, layers = 1, kinds;
 
 static CUstream stream;
-static CUdeviceptr tokens, weights, cache, hidden, constants;
+static CUdeviceptr tokens, weights, cache, hidden, constants, part, table;
 static CUgraphExec graphs[MOST_GRAPHS];
 static ncclComm_t comm;
 static int rank, workers, calls;
@@ -146,6 +151,7 @@ static CUfunction kernel(const char *name)
 static void choose_shape(void)
 {
 	layers = number("RANKS_LAYERS", 1);
+	kinds = number("RANKS_KINDS", 0);
 	if (!number("RANKS_LARGE", 0))
 		return;
 	for (n_batches = 0; n_batches < MOST_GRAPHS; n_batches++)
@@ -153,48 +159,100 @@ static void choose_shape(void)
 	largest = batches[n_batches - 1];
 }
 
+static int communicate(const struct medusa_collective *c, CUstream s)
+{
+	const void *send = (const void *)(uintptr_t)c->send;
+	void *recv = (void *)(uintptr_t)c->recv;
+	switch (c->operation) {
+	case ALL_REDUCE: return ncclAllReduce(send, recv, c->count, (int)c->dtype, (int)c->reduce, comm, s);
+	case ALL_GATHER: return ncclAllGather(send, recv, c->count, (int)c->dtype, comm, s);
+	case REDUCE_SCATTER: return ncclReduceScatter(send, recv, c->count, (int)c->dtype, (int)c->reduce, comm, s);
+	case BROADCAST: return ncclBroadcast(send, recv, c->count, (int)c->dtype, (int)c->root, comm, s);
+	}
+	return 1;
+}
+
 /* The session asks for a call of a graph. */
 static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
 {
 	(void)arg;
-	uint32_t reduce = c->reduce;
+	struct medusa_collective asked = *c;
 	int call = calls++;
 	if (call == number("RANKS_CALL", 0) && misbehaves(""))
 		return 1;
-	if (broken("leave-out") && call == 0)
+	if (call == number("RANKS_CALL", 0) && broken("leave-out"))
 		return cuMemsetD8Async(c->recv, 0, c->recv_bytes, (CUstream)(uintptr_t)s);
 	if (broken("exchange"))
-		reduce = reduce == SUM ? MAX : SUM;
-	int failed = ncclAllReduce((void *)(uintptr_t)c->send, (void *)(uintptr_t)c->recv, c->count, (int)c->dtype, (int)reduce, comm, (CUstream)(uintptr_t)s);
+		asked.reduce = c->reduce == SUM ? MAX : SUM;
+	int failed = communicate(&asked, (CUstream)(uintptr_t)s);
 	return failed || c->reduce != MAX || !broken("add") ? failed : (int)cuMemsetD8Async(c->recv, 1, c->recv_bytes, (CUstream)(uintptr_t)s);
 }
 
-static void all_reduce(CUdeviceptr data, int64_t count, int op)
+/* sent and received: how many numbers the buffers hold. */
+static void collective(uint32_t kind, int op, int root, int64_t count, CUdeviceptr send, int64_t sent, CUdeviceptr recv, int64_t received)
 {
-	struct medusa_collective c = {ALL_REDUCE, INT32, (uint32_t)op, 0, (uint64_t)count, data, (uint64_t)count * 4, data, (uint64_t)count * 4};
+	struct medusa_collective c = {kind, INT32, (uint32_t)op, (uint32_t)root, (uint64_t)count, send, (uint64_t)sent * 4, recv, (uint64_t)received * 4};
 	MARK(medusa_mark_collective, &c, (uintptr_t)stream);
-	MUST(ncclAllReduce((void *)(uintptr_t)data, (void *)(uintptr_t)data, (size_t)count, INT32, op, comm, stream));
+	MUST(communicate(&c, stream));
 	MARK(medusa_mark_collective_end, (uintptr_t)stream);
+}
+
+static void launch(const char *name, int batch, CUdeviceptr first, CUdeviceptr second, CUdeviceptr third)
+{
+	void *arguments[] = {&first, &second, &third};
+	MUST(cuLaunchKernel(kernel(name), 1, 1, 1, batch, 1, 1, 0, stream, arguments, NULL));
+}
+
+/* Each rank adds up a share of the numbers, and all ranks collect the shares. The last rank's constants are the table of all. */
+static void layer_of_all_kinds(int batch, CUdeviceptr own_weights, CUdeviceptr own_cache)
+{
+	int share = (batch + workers - 1) / workers;
+	MUST(cuMemsetD32Async(hidden, 0, largest, stream));
+	launch("look_up", batch, tokens, own_weights, hidden);
+	collective(REDUCE_SCATTER, SUM, 0, share, hidden, share * workers, part, share);
+	collective(ALL_GATHER, 0, 0, share, part, share, hidden, share * workers);
+	launch("mix", batch, hidden, own_cache, tokens);
+	collective(BROADCAST, 0, workers - 1, TOKENS, constants, TOKENS, table, TOKENS);
+	launch("look_up", batch, tokens, table, hidden);
+	launch("mix", batch, hidden, own_cache, tokens);
+	collective(ALL_REDUCE, MAX, 0, batch, tokens, batch, tokens, batch);
 }
 
 static void forward(int batch)
 {
 	for (int i = 0; i < layers; i++) {
 		CUdeviceptr own_weights = weights + (CUdeviceptr)i * TOKENS * 4, own_cache = cache + (CUdeviceptr)(i * largest) * 4;
-		void *look_up[] = {&tokens, &own_weights, &hidden}, *mix[] = {&hidden, &own_cache, &tokens};
-		MUST(cuLaunchKernel(kernel("look_up"), 1, 1, 1, batch, 1, 1, 0, stream, look_up, NULL));
-		all_reduce(hidden, batch, SUM);
-		MUST(cuLaunchKernel(kernel("mix"), 1, 1, 1, batch, 1, 1, 0, stream, mix, NULL));
-		all_reduce(tokens, batch, MAX);
+		if (kinds) {
+			layer_of_all_kinds(batch, own_weights, own_cache);
+			continue;
+		}
+		launch("look_up", batch, tokens, own_weights, hidden);
+		collective(ALL_REDUCE, SUM, 0, batch, hidden, batch, hidden, batch);
+		launch("mix", batch, hidden, own_cache, tokens);
+		collective(ALL_REDUCE, MAX, 0, batch, tokens, batch, tokens, batch);
+	}
+}
+
+/* The memory that only a step uses. */
+static void allocate_scratch(void)
+{
+	hidden = allocate("hidden", 0, largest);
+	if (kinds) {
+		part = allocate("part", 0, largest);
+		table = allocate("table", 0, TOKENS);
 	}
 }
 
 static int run_once(void *batch)
 {
-	hidden = allocate("hidden", 0, largest);
+	allocate_scratch();
 	forward(*(const int *)batch);
 	MUST(cuStreamSynchronize(stream));
 	MUST(cuMemFree(hidden));
+	if (kinds) {
+		MUST(cuMemFree(part));
+		MUST(cuMemFree(table));
+	}
 	return 0;
 }
 
@@ -228,7 +286,7 @@ static void capture(void)
 {
 	char label[32];
 	CUgraph graph;
-	hidden = allocate("hidden", 0, largest);
+	allocate_scratch();
 	enter("capture");
 	for (int i = 0; i < n_batches; i++) {
 		snprintf(label, sizeof label, "decode-%d", batches[i]);
