@@ -127,13 +127,8 @@ type test struct {
 }
 
 func (t *test) run() error {
-	if err := t.make(); err != nil {
+	if err := t.makeAndRestore(); err != nil {
 		return err
-	}
-	for _, addresses := range []string{"exact", "relocate"} {
-		if err := t.restore(addresses); err != nil {
-			return err
-		}
 	}
 	for _, c := range controls {
 		if err := t.control(c); err != nil {
@@ -145,19 +140,27 @@ func (t *test) run() error {
 
 // runKinds restores graphs with a call of each kind. With two ranks each kind is left out once.
 func (t *test) runKinds() error {
-	if err := t.make(); err != nil {
+	if err := t.makeAndRestore(); err != nil {
 		return err
-	}
-	for _, addresses := range []string{"exact", "relocate"} {
-		if err := t.restore(addresses); err != nil {
-			return err
-		}
 	}
 	for call := 0; call < kinds && t.ranks == 2; call++ {
 		c := leftOut
 		c.env = []string{fmt.Sprintf("RANKS_CALL=%d", call)}
 		if err := t.control(c); err != nil {
 			return fmt.Errorf("control %s, call %d: %w", c.how, call, err)
+		}
+	}
+	return nil
+}
+
+// makeAndRestore restores at both kinds of addresses.
+func (t *test) makeAndRestore() error {
+	if err := t.make(); err != nil {
+		return err
+	}
+	for _, addresses := range []string{"exact", "relocate"} {
+		if err := t.restore(addresses); err != nil {
+			return err
 		}
 	}
 	return nil
