@@ -1,5 +1,5 @@
 /*
- * ptx_order_test.c: the order of warps between barriers.
+ * ptx_order_test.c: the order of warps between barriers, and sleeps.
  *
  * Warps that run from the first to the last would hide a missing barrier from all that read the writes of an earlier warp, and from
  * all whose memory a later warp overwrites.
@@ -7,6 +7,7 @@
 #include "ptx_test.h"
 
 #include <string.h>
+#include <time.h>
 
 #define LAUNCHES 64 /* a mistake stays unseen once in 2^64 runs */
 #define THREADS 128
@@ -38,6 +39,14 @@ static int right(const char *text, uint32_t neighbour)
 	return n;
 }
 
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Threads add floats of different sizes: the sum depends on the order of the warps. */
 static uint32_t sum(uint64_t seed)
 {
@@ -54,8 +63,28 @@ static uint32_t sum(uint64_t seed)
 	return n;
 }
 
+/* Half of the threads sleep a millisecond, eight times, at least half as long as asked; the processor has other work meanwhile. */
+static void sleeping(void)
+{
+	struct ptx_module *m = load_text(".version 8.7\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
+		".reg .b32 %r<5>;\n.reg .pred %p<3>;\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 1;\nmul.lo.u32 %r2, %r2, 1000000;\nmov.u32 %r3, 8;\n"
+		"L:\nnanosleep.u32 %r2;\nsub.u32 %r3, %r3, 1;\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 bra L;\nret;\n}\n");
+	uint32_t *p = dev_alloc(4);
+	double wall = seconds(CLOCK_MONOTONIC), own = seconds(CLOCK_PROCESS_CPUTIME_ID);
+
+	launch_ok(m, "k", 1, 32, 0, &p);
+	wall = seconds(CLOCK_MONOTONIC) - wall;
+	own = seconds(CLOCK_PROCESS_CPUTIME_ID) - own;
+	CHECK(wall > 0.004 && own < wall / 2, "8 sleeps of 1 ms took %.4f s, and %.4f s of the processor", wall, own);
+	ptx_free(m);
+	dev_free_all();
+}
+
 void test_order(void)
 {
+	sleeping();
+
+
 	int before = right(KERNEL("", "96"), 96), after = right(KERNEL("", "32"), 32);
 
 	CHECK(before < LAUNCHES && after < LAUNCHES, "a missing barrier went unseen: %d and %d of %d launches were right", before, after, LAUNCHES);

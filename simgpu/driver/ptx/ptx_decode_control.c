@@ -277,7 +277,15 @@ static bool d_activemask(struct parser *p)
 	return true;
 }
 
-/* Ordering and timing need no operation: lanes access memory in program order. */
+static bool d_nanosleep(struct parser *p)
+{
+	if (ptx_last_type(p) != TY_U32 || p->nops != 1)
+		return false;
+	ptx_op(p, OP_NANOSLEEP, 0, 1, ptx_in(p, 0, TY_U32));
+	return true;
+}
+
+/* Ordering needs no operation: lanes access memory in program order. */
 static bool d_nothing(struct parser *p)
 {
 	for (uint32_t i = 0; i < p->nmods; i++)
@@ -289,6 +297,6 @@ static bool d_nothing(struct parser *p)
 const struct ptx_opcode ptx_control_opcodes[] = {
 	{ "bra", d_bra }, { "brx", d_brx }, { "call", d_call }, { "ret", d_ret }, { "exit", d_exit }, { "trap", d_trap }, { "brkpt", d_trap },
 	{ "bar", d_bar }, { "barrier", d_bar }, { "shfl", d_shfl }, { "vote", d_vote }, { "match", d_match }, { "redux", d_redux },
-	{ "elect", d_elect }, { "activemask", d_activemask }, { "membar", d_nothing }, { "fence", d_nothing }, { "nanosleep", d_nothing },
+	{ "elect", d_elect }, { "activemask", d_activemask }, { "membar", d_nothing }, { "fence", d_nothing }, { "nanosleep", d_nanosleep },
 	{ NULL, NULL },
 };

@@ -89,6 +89,22 @@ HANDLER(BAR) { return ptx_barrier(w, in); }
 HANDLER(BAR_WARP) { return ptx_warp_barrier(w, in); }
 HANDLER(NOP) { (void)w; return in + 1; }
 
+/* PTX lets no sleep last longer than a millisecond. */
+#define LONGEST_SLEEP 1000000
+
+/* The processor is free meanwhile: lanes that wait for another process would keep it from its work. */
+HANDLER(NANOSLEEP)
+{
+	const u32a *asked = ROW(u32a, 0);
+	struct timespec t = {0, 0};
+
+	FOR_MASK(i)
+		if (asked[i] > t.tv_nsec)
+			t.tv_nsec = asked[i] < LONGEST_SLEEP ? asked[i] : LONGEST_SLEEP;
+	nanosleep(&t, NULL);
+	return in + 1;
+}
+
 HANDLER(TRAP)
 {
 	return ptx_fault_at(w, in, (uint32_t)__builtin_ctz(w->mask), PTX_TRAP, 0, "executed");
