@@ -68,21 +68,22 @@ func (a *agreement) reach(s stage, token string) error {
 	if err := a.announce(s, token); err != nil {
 		return fmt.Errorf("agree with the other ranks on %s: %w", s, err)
 	}
-	began := time.Now()
+	began, come := time.Now(), uint32(0)
 	for deadline := began.Add(a.wait); ; time.Sleep(pause(time.Since(began))) {
 		if decided, err := a.decision(s); decided {
 			a.passed = append(a.passed, s)
 			return err
 		}
-		missing, differing := a.count(s, token)
+		differs := false
+		come, differs = a.count(s, token, come)
 		switch {
-		case differing >= 0:
-			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts, or check different graphs", a.rank.index, differing))
-		case missing < 0:
+		case differs:
+			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts, or check different graphs", a.rank.index, come))
+		case come == a.rank.count:
 			// mutant: one decision for all ranks
 			a.decide(s, "", "")
 		case time.Now().After(deadline):
-			reason := fmt.Sprintf("rank %d did not reach %s within %v", missing, s, a.wait)
+			reason := fmt.Sprintf("rank %d did not reach %s within %v", come, s, a.wait)
 			a.decide(s, Engine, reason)
 			if decided, _ := a.decision(s); !decided {
 				// No decision can be written. Without this rank's file, no rank goes on.
@@ -119,18 +120,19 @@ func (a *agreement) mine(s stage, index uint32) string {
 	return filepath.Join(a.dir, fmt.Sprintf("%s.%d", s, index))
 }
 
-// count returns the first rank that is missing, and the first with another token; negative: none.
-func (a *agreement) count(s stage, token string) (missing, differing int) {
-	for index := range a.rank.count {
-		data, err := os.ReadFile(a.mine(s, index))
+// count returns the first rank, from the given one on, that is missing or has another token, and which of both; the number of ranks if there is none.
+// It does not look again for ranks that came before: each look costs the processor time that other ranks need.
+func (a *agreement) count(s stage, token string, from uint32) (next uint32, differs bool) {
+	for next = from; next < a.rank.count; next++ {
+		data, err := os.ReadFile(a.mine(s, next))
 		if err != nil {
-			return int(index), -1
+			return next, false
 		}
 		if string(data) != token {
-			return -1, int(index)
+			return next, true
 		}
 	}
-	return -1, -1
+	return next, false
 }
 
 // decide lets all ranks go on, or, with a code, start natively, unless that is decided already.

@@ -24,7 +24,7 @@ DEVICE void must(bool held)
 }
 
 /* Lets the processes of other ranks run. */
-DEVICE void rest(void) { asm volatile("nanosleep.u32 20000;"); }
+DEVICE void rest(void) { asm volatile("nanosleep.u32 100000;"); }
 
 struct round {
 	struct nccl_device *c;
