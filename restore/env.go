@@ -48,6 +48,9 @@ func readEnvironment() (environment, error) {
 		return environment{}, err
 	}
 	env := environment{Start: *start, run: runs[start.Run]}
+	if env.Engine > 0 && env.Engine >= env.Engines {
+		return env, fmt.Errorf("read %s: engine %d of %d", contract.EnvEngine, env.Engine, env.Engines)
+	}
 	if env.run == None {
 		return env, nil
 	}

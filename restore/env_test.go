@@ -32,9 +32,11 @@ func TestReadEnvironment(t *testing.T) {
 		{"MEDUSA_RUN=restore MEDUSA_ARTIFACT=a MEDUSA_RELAX=driver.version,dso.*", Restore, false, ""},
 		{"MEDUSA_RUN=restore MEDUSA_ARTIFACT=a MEDUSA_RELAX=gpu.name", None, false, "MEDUSA_RELAX: relax gpu.name"},
 		{"MEDUSA_BEGAN=x", None, false, "MEDUSA_BEGAN"},
+		{"MEDUSA_ENGINES=2 MEDUSA_ENGINE=1", None, false, ""},
+		{"MEDUSA_ENGINES=2 MEDUSA_ENGINE=2", None, false, "MEDUSA_ENGINE: engine 2 of 2"},
 		{"MEDUSA_RUN=other", None, false, `"other" is none of`},
 	} {
-		for _, name := range strings.Fields("MEDUSA_RUN MEDUSA_KV_BYTES MEDUSA_ARTIFACT MEDUSA_CHECK_OUT MEDUSA_CHECK_PLAN MEDUSA_SELFTEST_OUT MEDUSA_STRICT MEDUSA_STATUS MEDUSA_RELAX MEDUSA_BEGAN") {
+		for _, name := range strings.Fields("MEDUSA_RUN MEDUSA_KV_BYTES MEDUSA_ARTIFACT MEDUSA_CHECK_OUT MEDUSA_CHECK_PLAN MEDUSA_SELFTEST_OUT MEDUSA_STRICT MEDUSA_STATUS MEDUSA_RELAX MEDUSA_BEGAN MEDUSA_ENGINES MEDUSA_ENGINE") {
 			t.Setenv(name, "")
 		}
 		for _, v := range strings.Fields(row.vars) {

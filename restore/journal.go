@@ -74,7 +74,11 @@ func (j *journal) write(st *status.Status) {
 	if j.hashing.Why != nil {
 		st.HostHashing = j.hashing.Why.Error()
 	}
-	if err := status.Write(j.path, st); err != nil {
+	write := status.Write
+	if st.Engines > 1 {
+		write = status.WriteEngine
+	}
+	if err := write(j.path, st); err != nil {
 		j.say("%v", err)
 	}
 }
@@ -97,6 +101,7 @@ func (s *Session) report(kind string, cause error) {
 	if r := s.env.rank; r.several() {
 		st.Rank, st.Ranks = int(r.index), int(r.count)
 	}
+	st.Engine, st.Engines = int(s.env.Engine), int(s.env.Engines)
 	if name, err := deviceName(); err == nil {
 		st.Device = name
 	}

@@ -52,10 +52,12 @@ type Status struct {
 	Detail       string             `json:"detail,omitempty"`
 	Pool         string             `json:"pool,omitempty"` // yes: the process comes from a pool; else how the start differs from what the pool has
 	Device       string             `json:"device,omitempty"`
-	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0
-	Ranks        int                `json:"ranks,omitempty"` // ... of how many; 0: there is one
-	Milliseconds float64            `json:"milliseconds"`    // Medusa's own time, the sum of Spans
-	Spans        map[string]float64 `json:"spans"`           // milliseconds
+	Rank         int                `json:"rank,omitempty"`    // of several worker processes: which, from 0
+	Ranks        int                `json:"ranks,omitempty"`   // ... of how many; 0: there is one
+	Engine       int                `json:"engine,omitempty"`  // of several engines that share nothing: which, from 0
+	Engines      int                `json:"engines,omitempty"` // ... of how many; in the start's status, all of them
+	Milliseconds float64            `json:"milliseconds"`      // Medusa's own time, the sum of Spans
+	Spans        map[string]float64 `json:"spans"`             // milliseconds
 	Graphs       int                `json:"graphs"`
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`

@@ -76,7 +76,7 @@ func freshStatus(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, old := range append(statusFiles(path), path+status.Unwritten) {
+	for _, old := range append(statusFiles(path), path, path+status.Unwritten) {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", err
 		}

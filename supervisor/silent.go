@@ -61,7 +61,7 @@ func (o *Options) expectStatus(path, does string) error {
 	if path == "" {
 		return nil
 	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+	if len(statusFiles(path)) > 0 {
 		return nil
 	}
 	full := hasRoom(filepath.Dir(path))

@@ -18,7 +18,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"medusa/artifacts"
@@ -153,17 +156,22 @@ func lostDevice(code int, path string) bool {
 	})
 }
 
-// statusFiles lists the status files of an engine's ranks.
+// statusFiles lists the status files that there are: the start's, and those of ranks or of engines, which may come in any order.
 func statusFiles(path string) []string {
-	files := []string{path}
-	for rank := 1; ; rank++ {
-		next := rankStatus(path, rank)
-		if _, err := os.Stat(next); err != nil {
-			return files
+	var files []string
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), filepath.Base(path))
+		// mutant: status of one of several engines
+		if ok && (rest == "" || ofSeveral.MatchString(rest)) {
+			files = append(files, filepath.Join(filepath.Dir(path), e.Name()))
 		}
-		files = append(files, next)
 	}
+	return files
 }
+
+// ofSeveral is what follows the name of the start's status in that of a rank or an engine.
+var ofSeveral = regexp.MustCompile(`^\.[0-9]+$`)
 
 // region is the intended place of the engine's device memory: the place of the artifact's recording. An artifact that only the
 // engine's process chooses has, as a rule, the default one.

@@ -374,6 +374,11 @@ const (
 	// file that receives one JSON status object per start (rank N of several writes FILE.N, rank 0 FILE); without
 	// MEDUSA_RUN, the phases of an untouched start
 	EnvStatus = "MEDUSA_STATUS"
+	// vLLM: number of engines of this start that share nothing (data parallelism), each with a session. Engine N writes
+	// FILE.N, and the last one to write makes FILE of all (ranks). Set by the plug-in
+	EnvEngines = "MEDUSA_ENGINES"
+	// which of them this process belongs to, from 0
+	EnvEngine = "MEDUSA_ENGINE"
 	// whether the process comes from a pool, for the status: yes, or how the start differs from what the pool has
 	EnvPooled = "MEDUSA_POOLED"
 	// when the engine's command was started, in nanoseconds since 1970: the phases begin there, with import
@@ -473,6 +478,8 @@ type Start struct {
 	RankSeconds    uint64    // MEDUSA_RANK_SECONDS
 	Lazy           bool      // MEDUSA_LAZY
 	Status         string    // MEDUSA_STATUS
+	Engines        uint64    // MEDUSA_ENGINES
+	Engine         uint64    // MEDUSA_ENGINE
 	Pooled         string    // MEDUSA_POOLED
 	Began          time.Time // MEDUSA_BEGAN
 }
@@ -496,6 +503,8 @@ func (f Start) Environ() []string {
 	env.number(EnvRankSeconds, f.RankSeconds)
 	env.flag(EnvLazy, f.Lazy)
 	env.text(EnvStatus, f.Status)
+	env.number(EnvEngines, f.Engines)
+	env.number(EnvEngine, f.Engine)
 	env.text(EnvPooled, f.Pooled)
 	env.time(EnvBegan, f.Began)
 	return env
@@ -508,6 +517,8 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.Run = word(&r, EnvRun, allRun)
 	f.Native = r.text(EnvNative)
 	f.Status = r.text(EnvStatus)
+	f.Engines = r.number(EnvEngines)
+	f.Engine = r.number(EnvEngine)
 	f.Began = r.time(EnvBegan)
 	if f.Run == "" {
 		return f, r.err
