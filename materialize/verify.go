@@ -222,11 +222,7 @@ func readChecked(dir string, art *artifacts.Artifact) ([]*checked, error) {
 		if c.selfTest, err = os.ReadFile(file(selfTestFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read self test: %w", err)
 		}
-		told := filepath.Join(dir, statusFile) // rank 0's is the start's
-		if rank > 0 {
-			told = file(statusFile)
-		}
-		if c.status, err = status.Read(told); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if c.status, err = status.Read(file(statusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 		all = append(all, c)

@@ -51,6 +51,9 @@ func readEnvironment() (environment, error) {
 	if env.Engine > 0 && env.Engine >= env.Engines {
 		return env, fmt.Errorf("read %s: engine %d of %d", contract.EnvEngine, env.Engine, env.Engines)
 	}
+	if env.rank, err = readRank(); err != nil {
+		return env, err
+	}
 	if env.run == None {
 		return env, nil
 	}
@@ -60,13 +63,7 @@ func readEnvironment() (environment, error) {
 			return env, fmt.Errorf("read %s: %s needs %s", contract.EnvRun, start.Run, name)
 		}
 	}
-	if env.rank, err = readRank(); err != nil {
-		return env, err
-	}
 	env.CheckOut, env.SelfTestOut = env.rank.file(env.CheckOut), env.rank.file(env.SelfTestOut)
-	if env.rank.index > 0 { // rank 0 speaks for the start: all ranks start alike
-		env.Status = env.rank.file(env.Status)
-	}
 	if env.kvBytes, err = env.rank.size(contract.EnvKVBytes, env.KVBytes); err != nil {
 		return env, err
 	}

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -74,11 +75,7 @@ func (j *journal) write(st *status.Status) {
 	if j.hashing.Why != nil {
 		st.HostHashing = j.hashing.Why.Error()
 	}
-	write := status.Write
-	if st.Engines > 1 {
-		write = status.WriteEngine
-	}
-	if err := write(j.path, st); err != nil {
+	if err := status.Report(j.path, st); err != nil {
 		j.say("%v", err)
 	}
 }
@@ -94,6 +91,8 @@ func (s *Session) report(kind string, cause error) {
 	}
 	if s.fallback != nil {
 		st.Reason, cause = string(s.fallback.Code), s.fallback.Reason
+		var peer *peerError
+		st.Follows = errors.As(cause, &peer)
 	}
 	if cause != nil {
 		st.Detail = cause.Error()

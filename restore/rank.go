@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"unsafe"
 
@@ -20,13 +21,23 @@ type rank struct{ index, count uint32 }
 func readRank() (rank, error) {
 	r := rank{0, 1}
 	if !procRank.Present() {
-		return r, nil
+		return statedRank(), nil
 	}
 	code, err := procRank.Invoke(uintptr(unsafe.Pointer(&r.index)), uintptr(unsafe.Pointer(&r.count)))
 	if err == nil && int32(code) != 0 {
 		err = errors.New("read " + contract.EnvRank + " and " + contract.EnvWorldSize + ": want both, and a rank below the number of ranks")
 	}
 	return r, err
+}
+
+// statedRank is the rank in a start that no interposer watches. It is for the status alone, so a mistake in it is no error.
+func statedRank() rank {
+	index, err := strconv.ParseUint(os.Getenv(contract.EnvRank), 10, 32)
+	count, errCount := strconv.ParseUint(os.Getenv(contract.EnvWorldSize), 10, 32)
+	if err != nil || errCount != nil || index >= count {
+		return rank{0, 1}
+	}
+	return rank{uint32(index), uint32(count)}
 }
 
 // several reports whether the engine has more than one worker.

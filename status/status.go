@@ -53,9 +53,10 @@ type Status struct {
 	Pool         string             `json:"pool,omitempty"` // yes: the process comes from a pool; else how the start differs from what the pool has
 	Device       string             `json:"device,omitempty"`
 	Rank         int                `json:"rank,omitempty"`    // of several worker processes: which, from 0
-	Ranks        int                `json:"ranks,omitempty"`   // ... of how many; 0: there is one
+	Ranks        int                `json:"ranks,omitempty"`   // ... of how many, also in the start's status; 0: there is one
+	Follows      bool               `json:"follows,omitempty"` // native only because another rank is: the reason is that rank's
 	Engine       int                `json:"engine,omitempty"`  // of several engines that share nothing: which, from 0
-	Engines      int                `json:"engines,omitempty"` // ... of how many; in the start's status, all of them
+	Engines      int                `json:"engines,omitempty"` // ... of how many, likewise
 	Milliseconds float64            `json:"milliseconds"`      // Medusa's own time, the sum of Spans
 	Spans        map[string]float64 `json:"spans"`             // milliseconds
 	Graphs       int                `json:"graphs"`

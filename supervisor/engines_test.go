@@ -39,7 +39,7 @@ func TestEnginesThatShareNothing(t *testing.T) {
 				}
 			}
 			for _, engine := range []int{0, 2} {
-				if err := status.Write(status.EngineFile(o.Status, engine), &status.Status{Status: status.Sticky}); err != nil {
+				if err := status.Write(status.OneOf(o.Status, engine), &status.Status{Status: status.Sticky}); err != nil {
 					t.Fatal(err)
 				}
 			}

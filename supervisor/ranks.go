@@ -30,7 +30,7 @@ func (d *desk) endedEarly(code int) error {
 	}
 	var written []string
 	for rank := range ranks {
-		path := rankStatus(d.status, rank)
+		path := status.OneOf(d.status, rank)
 		st, err := status.Read(path)
 		if err != nil {
 			continue
@@ -47,12 +47,4 @@ func (d *desk) endedEarly(code int) error {
 		_ = os.Remove(path)
 	}
 	return fmt.Errorf("the engine ended with exit status %d before its %d ranks were ready (%d of them had begun to restore, %d were ready)", code, ranks, come, ready)
-}
-
-// rankStatus is the status file of a rank: rank 0 writes the file itself, the others beside it.
-func rankStatus(path string, rank int) string {
-	if rank == 0 {
-		return path
-	}
-	return fmt.Sprintf("%s.%d", path, rank)
 }

@@ -15,7 +15,7 @@ import (
 // started natively already and one that ends well are not.
 func TestRanksThatEndEarly(t *testing.T) {
 	const come = `echo 2 >$MEDUSA_RENDEZVOUS/rank.0; `
-	const ready = `echo '{"status":"restored"}' >$MEDUSA_STATUS; `
+	const ready = `echo '{"status":"restored"}' >$MEDUSA_STATUS.0; `
 	for name, tt := range map[string]struct {
 		script string
 		code   int
@@ -26,7 +26,7 @@ func TestRanksThatEndEarly(t *testing.T) {
 		"none was ready":     {come + `exit 9`, 9, false, true},
 		"one was ready":      {come + ready + `exit 9`, 9, false, true},
 		"killed":             {come + `kill -9 $$`, 137, false, true},
-		"all were ready":     {come + ready + `cp $MEDUSA_STATUS $MEDUSA_STATUS.1; exit 9`, 9, false, false},
+		"all were ready":     {come + ready + `cp $MEDUSA_STATUS.0 $MEDUSA_STATUS.1; exit 9`, 9, false, false},
 		"one was native":     {come + `echo '{"status":"native"}' >$MEDUSA_STATUS.1; exit 9`, 9, false, false},
 		"no failure":         {come + `exit 0`, 0, false, false},
 		"no native starts":   {come + `exit 9`, 9, true, false},

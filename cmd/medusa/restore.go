@@ -103,7 +103,7 @@ names the difference. If --pool names the file of a pool, no pool has to run: wh
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "exit instead of starting natively")
 	cmd.Flags().StringVar(&o.Pool, "pool", "", "socket of a medusa pool, which may have a process that has imported the engine; or the file of one: this start has its own")
 	cmd.Flags().StringArrayVar(&o.Weights, "weights", nil, "file or folder to read into the page cache while the engine imports (repeatable)")
-	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (rank N of several: FILE.N)")
+	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (of several ranks, FILE.N is rank N's)")
 	return cmd
 }
 

@@ -371,8 +371,8 @@ const (
 	EnvRankSeconds = "MEDUSA_RANK_SECONDS"
 	// restore: 1 builds each graph at its first launch
 	EnvLazy = "MEDUSA_LAZY"
-	// file that receives one JSON status object per start (rank N of several writes FILE.N, rank 0 FILE); without
-	// MEDUSA_RUN, the phases of an untouched start
+	// file that receives one JSON status object per start (rank N of several writes FILE.N, and the last one to write
+	// makes FILE of all); without MEDUSA_RUN, the phases of an untouched start
 	EnvStatus = "MEDUSA_STATUS"
 	// vLLM: number of engines of this start that share nothing (data parallelism), each with a session. Engine N writes
 	// FILE.N, and the last one to write makes FILE of all (ranks). Set by the plug-in

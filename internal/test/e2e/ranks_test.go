@@ -69,14 +69,20 @@ func TestTwoWorkers(t *testing.T) {
 		if got != want || !restored[0] || !restored[1] {
 			t.Errorf("%s: restored %v, outputs as native: %v\n%s", tt.addresses, restored, got == want, p.stderr)
 		}
-		for rank, file := range []string{file, file + ".1"} {
+		var slowest float64
+		for rank, file := range []string{file + ".0", file + ".1"} {
 			st, err := status.Read(file)
 			if err != nil {
 				t.Fatal(err)
 			}
+			slowest = max(slowest, st.Spans["build"])
 			if st.Status != status.Restored || st.Addresses != tt.got || st.Rank != rank || st.Ranks != 2 {
 				t.Errorf("%s rank %d: %+v", tt.addresses, rank, st)
 			}
+		}
+		st, err := status.Read(file)
+		if err != nil || st.Status != status.Restored || st.Ranks != 2 || slowest == 0 || st.Spans["build"] != slowest {
+			t.Errorf("%s: the start's status is %+v (%v), want the slowest rank's %g ms to build", tt.addresses, st, err, slowest)
 		}
 	}
 }
@@ -135,8 +141,8 @@ func TestRanksStartAlike(t *testing.T) {
 				t.Errorf("outputs as native: %v\n%s", got == native, p.stderr)
 			}
 			st, err := status.Read(file)
-			if err != nil || st.Status != status.Native || st.Reason != tt.code {
-				t.Fatalf("status %+v %v, want native for %s", st, err, tt.code)
+			if err != nil || st.Status != status.Native || st.Reason != tt.code || strings.HasPrefix(st.Detail, "rank 1 starts natively") {
+				t.Fatalf("status %+v %v, want native for %s, as the rank says that is the cause", st, err, tt.code)
 			}
 			// All ranks make a profile forward together. If an obstacle is known before, no rank may go on to triggering
 			// layers.
