@@ -6,6 +6,8 @@ In: none. Out: vLLM's functions in other forms. Fails: as vLLM's do.
 import torch
 import triton.testing
 from served import schedules
+from torch._inductor.runtime.benchmarking import benchmarker
+from vllm.model_executor.layers.fused_moe import expert_map_manager
 from vllm.model_executor.warmup import qwen_triton_warmup
 from vllm.v1.sample.rejection_sampler import PLACEHOLDER_TOKEN_ID
 from vllm.v1.worker import gpu_model_runner
@@ -16,6 +18,7 @@ def install():
     adapters_on_host()
     equal_times()
     no_convolution()
+    no_expert_text()
     schedules.install()
 
 
@@ -29,18 +32,25 @@ def adapters_on_host():
 
 
 def equal_times():
-    """Triton's autotuner repeats a kernel until some time has passed: a no-op 100,000 times and more. Each configuration runs once, and the first one is chosen."""
+    """Triton's autotuner repeats a kernel until some time has passed: a no-op 100,000 times and more. Each configuration runs once, and the first one is chosen.
+    Inductor's would choose by noise, and ranks that share a cache choose in a race."""
 
     def once(call, *args, quantiles=None, **settings):
         call()
         return [1.0] * len(quantiles) if quantiles else 1.0
 
     triton.testing.do_bench = once
+    type(benchmarker).benchmark_gpu = lambda _, call, *args, **settings: once(call)
 
 
 def no_convolution():
     """vLLM's warm-up of gated delta rules reads lengths back that a kernel computes. Forwards do not."""
     qwen_triton_warmup._warm_causal_conv1d_fwd_kernel = lambda device, config: None
+
+
+def no_expert_text():
+    """vLLM logs which experts a rank has, as a kernel finds them."""
+    expert_map_manager.ExpertMapManager.get_compressed_map_string = lambda experts: ""
 
 
 def known_tokens():
