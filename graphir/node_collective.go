@@ -162,6 +162,16 @@ func (v *validator) calls(g *Graph, path func() string) {
 
 func (m *CollectiveNode) print(t *textWriter) { t.printf(" %s", m.Call()) }
 
+// AnyCollectives reports whether any graph has collective calls.
+func (s *Spec) AnyCollectives() bool {
+	for i := range s.Graphs {
+		if s.HasCollectives(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // HasCollectives reports whether a graph has collective calls. It reads no row group.
 func (s *Spec) HasCollectives(graph int) bool {
 	if s.Rows == nil {

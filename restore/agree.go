@@ -25,13 +25,14 @@ import (
 type stage string
 
 const (
-	stageStart   stage = "start"   // the artifact fits; before any allocation
-	stageBuilt   stage = "built"   // all graphs are built; none was replayed yet
-	stageReplays stage = "replays" // the checks before ready have only the replays of graphs with collective calls left to do
-	stageChecked stage = "checked" // the checks before ready have passed
+	stageStart     stage = "start"     // the artifact fits; before any allocation
+	stageBuilt     stage = "built"     // all graphs are built; none was replayed yet
+	stageConnected stage = "connected" // the engine has finished what its communicators left for later
+	stageReplays   stage = "replays"   // the checks before ready have only the replays of graphs with collective calls left to do
+	stageChecked   stage = "checked"   // the checks before ready have passed
 )
 
-var stages = []stage{stageStart, stageBuilt, stageReplays, stageChecked}
+var stages = []stage{stageStart, stageBuilt, stageConnected, stageReplays, stageChecked}
 
 // agreement is one rank's side.
 type agreement struct {

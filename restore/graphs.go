@@ -72,12 +72,30 @@ func (s *Session) rebuild(r *rebuild.Graphs) error {
 	// mutant: ranks agree before anything is replayed
 	err := s.agree(stageBuilt)
 	if err == nil {
+		err = s.connected()
+	}
+	if err == nil {
 		err = s.check(r) // replays may hold collective operations: all ranks are here
 	}
 	if err == nil && s.env.check != check.None {
 		err = s.agree(stageChecked)
 	}
 	return err
+}
+
+// connected takes the engine's step on all ranks. They agree after it: a rank that failed would leave the others with graphs that wait for it.
+func (s *Session) connected() error {
+	if s.connect == nil || !s.source.spec().AnyCollectives() {
+		return nil
+	}
+	done := s.journal.start("connect")
+	err := s.connect()
+	done()
+	if err != nil {
+		return &Fallback{codeOf(err, DriverError), err}
+	}
+	// mutant: ranks agree that they are connected
+	return s.agree(stageConnected)
 }
 
 // codeOfSequence tells an absent interposer from an engine that has allocated otherwise.

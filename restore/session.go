@@ -59,6 +59,7 @@ type Session struct {
 	journal     journal
 	steps       Steps
 	collectives Collectives
+	connect     func() error // after the calls of all graphs
 
 	fallback *Fallback // why this start is native
 	exit     *Exit     // the process is to end
@@ -141,6 +142,10 @@ type Collectives = rebuild.Collectives
 // ProvideCollectives says how the engine makes the calls of its communicator that graphs hold. Call it before Graphs. All ranks make the same calls in the
 // same order, while no graph has been replayed.
 func (s *Session) ProvideCollectives(make Collectives) { s.collectives = make }
+
+// ProvideConnect gives the session a step that finishes what the engine's communicators left for later in the calls of graphs. Call it before Graphs, on all ranks
+// or on none. All ranks take the step at the same time, while no graph has been replayed.
+func (s *Session) ProvideConnect(step func() error) { s.connect = step }
 
 // KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from the run profile in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false

@@ -99,6 +99,10 @@ typedef int (*medusa_collective_call)(void *arg, const struct medusa_collective 
 /* Says how the engine makes the calls of its communicator that graphs hold. Call it before medusa_session_graphs, in which all ranks make the
  * same calls in the same order. */
 int medusa_session_collectives(medusa_collective_call make, void *arg);
+/* Offers a step that finishes what the calls of the engine's communicator left for later, such as an exchange of addresses; 0 if it succeeded. Call
+ * it before medusa_session_graphs, on all ranks or on none: there all ranks take the step at the same time, once all graphs with calls are built and
+ * before any is replayed. */
+int medusa_session_connect(medusa_run step, void *arg);
 /* The engine does not support the purpose of this start, or cannot use the graphs of medusa_session_graphs. A recording run ends.
  * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

@@ -333,6 +333,22 @@ func goSessionCollectives(call C.medusa_collective_call, arg unsafe.Pointer) C.i
 	})
 }
 
+//export goSessionConnect
+func goSessionConnect(step C.medusa_run, arg unsafe.Pointer) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if step == nil {
+			return 0, errors.New("provide a step that connects ranks: no function")
+		}
+		s.ProvideConnect(func() error {
+			if code := C.call_run(step, arg); code != 0 {
+				return fmt.Errorf("connect the calls of graphs: the engine's function returned %d", int(code))
+			}
+			return nil
+		})
+		return 0, nil
+	})
+}
+
 //export goSessionRefuse
 func goSessionRefuse(reason *C.char) C.int {
 	return with(func(s *restore.Session) (int, error) {

@@ -4,6 +4,7 @@ package main
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize/compile", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
 	{"ranks agree on the replays of a check", skip, "./internal/test/ranks", "TestRanks/memory"},
+	{"ranks agree that they are connected", becomes("return nil"), "./internal/test/ranks", "TestRanks/error-connect"},
 	{"ranks replay the same collective calls", skip, "./internal/test/ranks", "TestRanks/level"},
 	{"replays after a difference", replace(" && !c.spec.HasCollectives(i)", ""), "./internal/test/ranks", "TestRanks/add"},
 	{"graphs with collective calls are not built at their first use", never, "./internal/test/ranks", "TestRanks/lazy"},

@@ -15,6 +15,7 @@ type control struct {
 	how   string // RANKS_BREAK, or the name of spoil's change
 	env   []string
 	spoil func(a *artifacts.Artifact) error
+	plain bool     // without checks before ready
 	lazy  bool     // graphs are to be built at their first use
 	says  []string // each is on standard error
 }
@@ -31,6 +32,7 @@ var controls = []control{
 	{how: "memory", says: []string{"native start: check_failed: rank 1 starts natively: check memory that stays unchanged"}},
 	{how: "level", says: []string{"native start: incompatible: ranks ", "or check different graphs"}},
 	{how: "error", says: []string{"native start: driver_error: rank 1 starts natively: build graph decode-1: node 1 (collective): make a collective call: the engine's function returned 1"}},
+	{how: "error-connect", plain: true, says: []string{"native start: driver_error: rank 1 starts natively: connect the calls of graphs: the engine's function returned 1"}},
 	{how: "leave-out-all", spoil: leaveOut, says: []string{"native start: check_failed: ", "check graph decode-1: "}},
 	{how: "exchange-all", spoil: exchangeHoles, says: []string{"native start: check_failed: ", "check graph decode-1: "}},
 	{how: "parts", spoil: exchangeParts, says: []string{"native start: incompatible: ", "rank.index"}},
@@ -56,8 +58,11 @@ func (t *test) control(c control) error {
 		return err
 	}
 	how := []string{"--check=full"}
-	if c.lazy {
+	switch {
+	case c.lazy:
 		how = []string{"--check=none", "--lazy"}
+	case c.plain:
+		how = []string{"--check=none"}
 	}
 	command := slices.Concat([]string{"build/medusa", "restore"}, how, []string{own, "--", "build/ranks"})
 	began := time.Now()

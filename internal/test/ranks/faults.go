@@ -18,7 +18,7 @@ import (
 // behind.
 
 // faultStages are the places in the engine, in its order; "" is while it makes a collective call.
-var faultStages = []string{"-early", "-identified", "-structure", "-connected", "-cache", "-weights", "-warmup", "-graphs", "", "-built", "-late"}
+var faultStages = []string{"-early", "-identified", "-structure", "-connected", "-cache", "-weights", "-warmup", "-graphs", "", "-connect", "-built", "-late"}
 
 var faultKinds = []string{"error", "death", "silence"}
 

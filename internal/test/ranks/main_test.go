@@ -64,7 +64,7 @@ func TestRanks(t *testing.T) {
 		}
 	})
 	for _, c := range controls {
-		if !slices.Contains([]string{"add", "memory", "level", "lazy", "error-early", "leave-out-all", "exchange-all", "parts", "contents"}, c.how) {
+		if !slices.Contains([]string{"add", "memory", "level", "lazy", "error-early", "error-connect", "leave-out-all", "exchange-all", "parts", "contents"}, c.how) {
 			continue
 		}
 		t.Run(c.how, func(t *testing.T) {

@@ -25,8 +25,8 @@ class Files:
 
 
 def compare(c, name, files):
-    """files: of each run, those of one rank. Returns how many calls the rank's restored graphs hold."""
-    native, raw = [files[run].graphs() for run in NATIVE], files["restore"].graphs()
+    """files: of each run, those of one rank, in the order of NATIVE, and "restore". Returns how many calls the rank's restored graphs hold."""
+    native, raw = [holes.fold(of.graphs()) for run, of in files.items() if run != "restore"], files["restore"].graphs()
     restored = holes.splice(raw)
     c.pairs = {}
     c.run(native, restored)

@@ -20,14 +20,27 @@ def graph(*nodes):
 
 class Holes(unittest.TestCase):
     def test_call_in_its_place(self):
-        restored = graph(kernel("mix", "0"), child("1", "1"), kernel(holes.COMMUNICATOR, "1/0"), kernel("mix", "2"))
+        restored = graph(kernel("mix", "0"), child("1", "1"), kernel(holes.NCCL, "1/0"), kernel("mix", "2"))
         found = holes.splice({"g": restored})
-        self.assertEqual([n.facts for n in found["g"].nodes], [["mix", "0"], [holes.COMMUNICATOR, "1"], ["mix", "2"]])
+        self.assertEqual([n.facts for n in found["g"].nodes], [["mix", "0"], [holes.NCCL, "1"], ["mix", "2"]])
         self.assertEqual(found["g"].nodes[1].params, {0: b"1/0"})
         self.assertEqual((holes.calls({"g": restored}), holes.calls(found)), (0, 1))
 
+    def test_copy_and_kernel_of_a_call(self):
+        copy, reduce = Node("memcpy", ["device", "8", "1"], {0: b"to", 8: b"from"}), kernel(f"vllm::{holes.CUSTOM}_1stage", "2")
+        captured = Graph("0", 1, [kernel("mix", "0"), copy, reduce, kernel("mix", "3")], [("0", "1", "-"), ("1", "2", "-"), ("2", "3", "-")], None)
+        inner = [holes.moved(copy, "1/0"), holes.moved(reduce, "1/1")]
+        embeds = Node("child", ["child", "2", "1", "1"], {})
+        restored = Graph("0", 1, [kernel("mix", "0"), embeds, *inner, kernel("mix", "2")], [("0", "1", "-"), ("1", "2", "-")], None)
+        natively, now = holes.fold({"g": captured}), holes.splice({"g": restored})
+        self.assertEqual([(n.kind, n.facts) for n in natively["g"].nodes], [(n.kind, n.facts) for n in now["g"].nodes])
+        self.assertEqual(natively["g"].edges, now["g"].edges)
+        self.assertEqual(natively["g"].nodes[1].params[holes.COPIED + 8], b"from")
+        self.assertEqual((holes.calls(natively), holes.calls(now), holes.calls({"g": restored})), (1, 1, 0))
+        self.assertEqual(holes.fold({"g": graph(kernel("mix", "0"))}), {"g": graph(kernel("mix", "0"))})
+
     def test_other_embedded_graphs_stay(self):
-        for nodes in ([child("1", "0"), kernel("mix", "0/0")], [child("2", "0"), kernel(holes.COMMUNICATOR, "0/0"), kernel("mix", "0/1")]):
+        for nodes in ([child("1", "0"), kernel("mix", "0/0")], [child("2", "0"), kernel(holes.NCCL, "0/0"), kernel("mix", "0/1")]):
             restored = graph(*nodes)
             self.assertEqual(holes.spliced(restored), restored)
 

@@ -362,6 +362,13 @@ class Collectives(unittest.TestCase):
         s.collectives(lambda call, stream: seen[99])
         self.assertEqual(self.code, 1)
 
+    def test_step_that_connects(self):
+        codes, taken = [], []
+        s, _ = opened(medusa_session_connect=lambda callback, _: codes.append(callback(None)) or 0)
+        s.connect(lambda: taken.append(1))
+        s.connect(lambda: taken[9])
+        self.assertEqual((codes, taken), ([0, 1], [1]))
+
 
 class Captures(unittest.TestCase):
     def test_phase_begins_once(self):

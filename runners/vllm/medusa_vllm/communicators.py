@@ -9,9 +9,10 @@ from vllm.distributed.device_communicators.cuda_communicator import CudaCommunic
 
 import medusa
 
+from .custom import Custom
+
 # vLLM's other implementations of all-reduce, by the attribute that holds each. NCCL takes the calls that they refuse.
 OTHERS = {
-    "ca_comm": "custom all-reduce",
     "qr_comm": "quick all-reduce",
     "symm_mem_comm": "symmetric memory",
     "fi_ar_comm": "FlashInfer's all-reduce",
@@ -24,9 +25,9 @@ made = []  # in this process, in the order in which all ranks make them
 
 class Communicator(CudaCommunicator):
     def __init__(self, *args, **kwargs):
-        # This leaves a free block for the tensors of the constructor: a segment that was allocated below would not be the engine's.
-        torch.zeros(1, device=args[1] if len(args) > 1 else kwargs["device"])
-        with medusa.communicator():
+        # A segment that was allocated below is not the engine's: no other tensor may get a part of it.
+        self.own_memory = torch.cuda.MemPool()
+        with medusa.communicator(), torch.cuda.use_mem_pool(self.own_memory):
             super().__init__(*args, **kwargs)
         made.append(self)
 
@@ -37,7 +38,7 @@ def reason():
         for name, other in OTHERS.items():
             way = getattr(communicator, name, None)
             if way is not None and not way.disabled:
-                return f"several ranks with {other} (supported: NCCL)"
+                return f"several ranks with {other} (supported: NCCL, custom all-reduce)"
         if getattr(getattr(communicator, "symm_mem_comm", None), "buffer", None) is not None:
             return "several ranks with a buffer of symmetric memory (VLLM_ALLREDUCE_USE_SYMM_MEM=0 leaves it out)"
         if communicator.pynccl_comm is None or communicator.pynccl_comm.disabled:
@@ -48,7 +49,16 @@ def reason():
 
 
 def mark(session):
-    """From now on, captures record calls of NCCL as holes."""
+    """From now on, captures record calls of NCCL and of custom all-reduce as holes."""
     communicators = medusa.Communicators(session)
     for nccl in (communicator.pynccl_comm for communicator in made):
         nccl.nccl = communicators.add(nccl.nccl, nccl.comm, nccl.world_size)
+    # Each communicator adds one, so that all numbers stay the same if one has no custom all-reduce.
+    customs = [Custom(communicator.ca_comm) for communicator in made]
+    for custom, communicator in zip(customs, made):
+        marked = communicators.add(custom, None, communicator.world_size)
+        if custom:
+            custom.mark(marked, session)
+    registers = [custom.custom for custom in customs if custom]
+    if registers:
+        session.connect(lambda: [custom.register_graph_buffers() for custom in registers])

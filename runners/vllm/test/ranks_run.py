@@ -16,6 +16,7 @@ import ranks  # of TORCH's tests, whose folder run.py has added
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = "llama"
 NO_CUSTOM = ["--set", "disable_custom_all_reduce=true"]
+RECORDED = [run for run in ranks.NATIVE if run != "native"]
 
 
 def arguments():
@@ -26,6 +27,7 @@ def arguments():
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--ranks", default="2")
     p.add_argument("--models", default=MODEL)
+    p.add_argument("--custom", action="store_true", help="with vLLM's custom all-reduce, whose captured calls differ from those of a start without Medusa")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     return p.parse_args()
 
@@ -33,7 +35,7 @@ def arguments():
 class Case(Engine):
     def __init__(self, args, model, count):
         self.count = count
-        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), *NO_CUSTOM]
+        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), *([] if args.custom else NO_CUSTOM)]
         self.plain = [*engine, "--set", f"tensor_parallel_size={count}", *(part for pair in args.set for part in ("--set", pair))]
         super().__init__(args, f"{model} {count} ranks", self.plain)
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
@@ -53,7 +55,7 @@ class Case(Engine):
         native = ranks.reports(self.run("native", self.command))
         artifact = self.materialize()
         restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
-        runs = (*ranks.NATIVE, "restore")
+        runs = (*(RECORDED if self.args.custom else ranks.NATIVE), "restore")
         c, calls = ranks.all_ranks(self.name, [{run: self.files(run, rank) for run in runs} for rank in range(self.count)])
         ranks.told(c, self.name, native, restored, self.count)
         for one, other in zip(native, restored):

@@ -50,7 +50,7 @@ static CUstream stream;
 static CUdeviceptr tokens, weights, cache, hidden, constants, part, table;
 static CUgraphExec graphs[MOST_GRAPHS];
 static ncclComm_t comm;
-static int rank, workers, calls;
+static int rank, workers, calls, connected;
 
 /* ends the process unless a driver call or the session succeeded. */
 #define MUST(call) must((int)(call), #call)
@@ -188,6 +188,16 @@ static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
 	return failed || c->reduce != MAX || !broken("add") ? failed : (int)cuMemsetD8Async(c->recv, 1, c->recv_bytes, (CUstream)(uintptr_t)s);
 }
 
+/* The session takes this step on all ranks when all calls are made. */
+static int connect_calls(void *arg)
+{
+	(void)arg;
+	if (misbehaves("-connect"))
+		return 1;
+	connected = calls > 0;
+	return 0;
+}
+
 /* sent and received: how many numbers the buffers hold. */
 static void collective(uint32_t kind, int op, int root, int64_t count, CUdeviceptr send, int64_t sent, CUdeviceptr recv, int64_t received)
 {
@@ -306,6 +316,7 @@ static int make_graphs(void)
 		enter("capture");
 		stage("-graphs");
 		MUST(medusa_session_collectives(make_call, NULL));
+		MUST(medusa_session_connect(connect_calls, NULL));
 		if (medusa_session_graphs(restored, n_batches) == n_batches) {
 			for (int i = 0; i < n_batches; i++)
 				graphs[i] = (CUgraphExec)(uintptr_t)restored[i].exec;
@@ -324,7 +335,7 @@ static int make_graphs(void)
 static void decode(int i, int restored)
 {
 	uint64_t exec = (uintptr_t)graphs[i];
-	if (restored && medusa_session_usable(i, &exec) != 1) {
+	if (restored && (!connected || medusa_session_usable(i, &exec) != 1)) {
 		fprintf(stderr, "engine: %s\n", medusa_session_error());
 		exit(1);
 	}

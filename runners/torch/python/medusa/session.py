@@ -339,6 +339,22 @@ class Session:
         self.calls = _COLLECTIVE(call)  # C keeps its address
         self._checked(self._lib.medusa_session_collectives(self.calls, None))
 
+    def connect(self, step):
+        """step() finishes what calls of communicators in graphs left for later, on all ranks at the same time, after the calls and before any replay."""
+        if self.run == NONE:
+            return
+
+        def call(_):
+            try:
+                step()
+            except Exception as e:  # as in trigger
+                print(f"medusa: connect collective calls: {e}", file=sys.stderr, flush=True)
+                return 1
+            return 0
+
+        self.connecting = _RUN(call)  # C keeps its address
+        self._checked(self._lib.medusa_session_connect(self.connecting, None))
+
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() returns the bytes that both must serve."""
         marks.phase("ready")
