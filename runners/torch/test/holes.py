@@ -36,6 +36,7 @@ def embedded(node, inner):
     first, second = inner.get(at(node) + "/0"), inner.get(at(node) + "/1")
     if node.kind != "child" or not first:
         return None
+    # mutant: graphs that stand for a call
     if node.facts[1:3] == ["1", "0"] and is_call(first):
         return moved(first, at(node))
     if node.facts[1:3] == ["2", "1"] and second and first.kind == "memcpy" and is_call(second):
@@ -47,7 +48,6 @@ def spliced(graph):
     inner = {at(node): node for node in graph.nodes if "/" in at(node)}
     nodes = []
     for node in graph.nodes:
-        # mutant: graphs that stand for a call
         if call := embedded(node, inner):
             inner = {place: other for place, other in inner.items() if not place.startswith(at(node) + "/")}
             node = call

@@ -32,6 +32,7 @@ class Custom:
     """The custom all-reduce of a communicator, with NCCL's interface. It may have none."""
 
     def __init__(self, custom):
+        # mutant: custom all-reduce that is off
         self.custom = custom if custom is not None and not custom.disabled else None
         self.all_reduce = self.custom and self.custom.all_reduce
 
@@ -39,7 +40,6 @@ class Custom:
         return self.custom is not None
 
     def ncclAllReduce(self, send, recv, count, dtype, op, communicator, stream):
-        # mutant: custom all-reduce that is off
         if not self:
             raise RuntimeError("make a collective call: custom all-reduce is off in this start (vLLM's log has the reason)")
         device = self.custom.device
