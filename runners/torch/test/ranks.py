@@ -24,22 +24,33 @@ class Files:
         return read(self.truth, self.places)
 
 
-def compare(c, name, files):
-    """files: of each run, those of one rank, in the order of NATIVE, and "restore". Returns how many calls the rank's restored graphs hold."""
-    native, raw = [holes.fold(of.graphs()) for run, of in files.items() if run != "restore"], files["restore"].graphs()
-    restored = holes.splice(raw)
+def compare(c, name, files, ranks):
+    """files: of each run, those of one rank. ranks: how many there are. Returns how many calls the rank's restored graphs hold."""
+    captured, raw = [holes.written(files[run].graphs(), ranks) for run in NATIVE], holes.written(files["restore"].graphs(), ranks)
+    native, restored = [holes.fold(graphs) for graphs in captured], holes.splice(raw)
     c.pairs = {}
     c.run(native, restored)
+    copies(c, name, captured, raw)
     counts = [holes.calls(graphs) for graphs in (*native, restored)]
     if len(set(counts)) > 1 or holes.calls(raw):
         c.differ(name, "collective calls natively and restored:", counts, "not made anew:", holes.calls(raw))
     return counts[-1]
 
 
+def copies(c, name, captured, restored):
+    """Compares the copies of calls, which a start without Medusa does not make."""
+    first, second, _, *more = map(holes.copies, captured)
+    part = Comparison()
+    part.pairs = c.pairs
+    part.run([first, second, first, *more], holes.copies(restored))
+    c.differences += [f"{name} copy of a call: {difference}" for difference in part.differences]
+    c.nodes, c.pointers = c.nodes + part.nodes, c.pointers + part.pointers
+
+
 def all_ranks(name, files):
     """files: of each rank. Returns the comparison, and the calls of all restored graphs."""
     c = Comparison()
-    calls = sum(compare(c, f"{name} rank {rank}:", of) for rank, of in enumerate(files))
+    calls = sum(compare(c, f"{name} rank {rank}:", of, len(files)) for rank, of in enumerate(files))
     if not calls or not c.pointers:
         c.differ(name, "nothing was compared")
     return c, calls

@@ -32,12 +32,21 @@ class Holes(unittest.TestCase):
         inner = [holes.moved(copy, "1/0"), holes.moved(reduce, "1/1")]
         embeds = Node("child", ["child", "2", "1", "1"], {})
         restored = Graph("0", 1, [kernel("mix", "0"), embeds, *inner, kernel("mix", "2")], [("0", "1", "-"), ("1", "2", "-")], None)
-        natively, now = holes.fold({"g": captured}), holes.splice({"g": restored})
-        self.assertEqual([(n.kind, n.facts) for n in natively["g"].nodes], [(n.kind, n.facts) for n in now["g"].nodes])
-        self.assertEqual(natively["g"].edges, now["g"].edges)
-        self.assertEqual(natively["g"].nodes[1].params[holes.COPIED + 8], b"from")
-        self.assertEqual((holes.calls(natively), holes.calls(now), holes.calls({"g": restored})), (1, 1, 0))
-        self.assertEqual(holes.fold({"g": graph(kernel("mix", "0"))}), {"g": graph(kernel("mix", "0"))})
+        native = Graph("0", 1, [kernel("mix", "0"), holes.moved(reduce, "1"), kernel("mix", "2")], [("0", "1", "-"), ("1", "2", "-")], None)
+        restored.edges.append(("1/0", "1/1", "-"))
+        now = holes.spliced(restored)
+        for found in holes.folded(captured), now:
+            self.assertEqual([(n.kind, n.facts) for n in found.nodes], [(n.kind, n.facts) for n in native.nodes])
+            self.assertEqual(found.edges, native.edges)
+        self.assertEqual(holes.folded(native), native)
+        for with_copies in captured, restored:
+            self.assertEqual(holes.copies({"g": with_copies})["g"].nodes, [holes.moved(copy, "0")])
+        self.assertEqual([holes.calls({"g": g}) for g in (captured, now, restored)], [1, 1, 0])
+
+    def test_part_that_is_written(self):
+        g = graph(Node("kernel", [holes.CUSTOM, "0"], {0: b"12345678", holes.SIGNALS: bytes(range(64))}), kernel("mix", "1"))
+        first, second = holes.written({"g": g}, 2)["g"].nodes
+        self.assertEqual((first.params[0], first.params[holes.SIGNALS], second.params), (b"12345678", bytes(range(16)), {0: b"1"}))
 
     def test_other_embedded_graphs_stay(self):
         for nodes in ([child("1", "0"), kernel("mix", "0/0")], [child("2", "0"), kernel(holes.NCCL, "0/0"), kernel("mix", "0/1")]):

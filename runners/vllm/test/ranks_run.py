@@ -16,7 +16,6 @@ import ranks  # of TORCH's tests, whose folder run.py has added
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = "llama"
 NO_CUSTOM = ["--set", "disable_custom_all_reduce=true"]
-RECORDED = [run for run in ranks.NATIVE if run != "native"]
 
 
 def arguments():
@@ -27,7 +26,7 @@ def arguments():
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--ranks", default="2")
     p.add_argument("--models", default=MODEL)
-    p.add_argument("--custom", action="store_true", help="with vLLM's custom all-reduce, whose captured calls differ from those of a start without Medusa")
+    p.add_argument("--custom", action="store_true", help="with vLLM's custom all-reduce")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     return p.parse_args()
 
@@ -55,7 +54,7 @@ class Case(Engine):
         native = ranks.reports(self.run("native", self.command))
         artifact = self.materialize()
         restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
-        runs = (*(RECORDED if self.args.custom else ranks.NATIVE), "restore")
+        runs = (*ranks.NATIVE, "restore")
         c, calls = ranks.all_ranks(self.name, [{run: self.files(run, rank) for run in runs} for rank in range(self.count)])
         ranks.told(c, self.name, native, restored, self.count)
         for one, other in zip(native, restored):

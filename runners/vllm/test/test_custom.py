@@ -120,7 +120,7 @@ class Customs(unittest.TestCase):
         self.assertFalse(hasattr(self.all_reduce, "custom_reduce_scatter"))
 
     def test_absent(self):
-        for absent in (None, types.SimpleNamespace(disabled=True)):
+        for absent in (None, types.SimpleNamespace(disabled=True, all_reduce=len, device="cuda:1")):
             library = self.custom.Custom(absent)
             self.assertFalse(library)
             with self.assertRaisesRegex(RuntimeError, "off in this start"):
