@@ -41,7 +41,7 @@ def copies(c, name, captured, restored):
     """Compares the copies of calls, which a start without Medusa does not make."""
     first, second, _, *more = map(holes.copies, captured)
     part = Comparison()
-    part.pairs = c.pairs
+    part.pairs = {process: pairs for process, pairs in c.pairs.items() if process != NATIVE.index("native")}
     part.run([first, second, first, *more], holes.copies(restored))
     c.differences += [f"{name} copy of a call: {difference}" for difference in part.differences]
     c.nodes, c.pointers = c.nodes + part.nodes, c.pointers + part.pointers

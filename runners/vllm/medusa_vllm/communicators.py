@@ -39,8 +39,6 @@ def reason():
             way = getattr(communicator, name, None)
             if way is not None and not way.disabled:
                 return f"several ranks with {other} (supported: NCCL, custom all-reduce)"
-        if getattr(getattr(communicator, "symm_mem_comm", None), "buffer", None) is not None:
-            return "several ranks with a buffer of symmetric memory (VLLM_ALLREDUCE_USE_SYMM_MEM=0 leaves it out)"
         if communicator.pynccl_comm is None or communicator.pynccl_comm.disabled:
             return "several ranks without PyNccl"
         if getattr(communicator, "all2all_manager", None) is not None:

@@ -15,7 +15,7 @@ import ranks  # of TORCH's tests, whose folder run.py has added
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = "llama"
-NO_CUSTOM = ["--set", "disable_custom_all_reduce=true"]
+NCCL = ["--set", "disable_custom_all_reduce=true"]
 
 
 def arguments():
@@ -26,7 +26,7 @@ def arguments():
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--ranks", default="2")
     p.add_argument("--models", default=MODEL)
-    p.add_argument("--custom", action="store_true", help="with vLLM's custom all-reduce")
+    p.add_argument("--nccl", action="store_true", help="without vLLM's other implementations of all-reduce, which it prefers")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     return p.parse_args()
 
@@ -34,7 +34,7 @@ def arguments():
 class Case(Engine):
     def __init__(self, args, model, count):
         self.count = count
-        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), *([] if args.custom else NO_CUSTOM)]
+        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), *(NCCL if args.nccl else [])]
         self.plain = [*engine, "--set", f"tensor_parallel_size={count}", *(part for pair in args.set for part in ("--set", pair))]
         super().__init__(args, f"{model} {count} ranks", self.plain)
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
@@ -43,7 +43,9 @@ class Case(Engine):
         env = super().environment(step)
         del env["SIMGPU_CALL_LOG"]  # all processes would write to one file
         nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
-        return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "VLLM_ALLREDUCE_USE_SYMM_MEM": "0", "TRUTH_SUFFIX": ".%p"}
+        if self.args.nccl:
+            env["VLLM_ALLREDUCE_USE_SYMM_MEM"] = "0"
+        return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "TRUTH_SUFFIX": ".%p"}
 
     def files(self, run, rank):
         places = self.path(f"{run}.places.{rank}")
