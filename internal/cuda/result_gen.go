@@ -69,6 +69,8 @@ func resultName(r Result) (name, text string) {
 		return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"
 	case 702:
 		return "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"
+	case 704:
+		return "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"
 	case 705:
 		return "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", "peer access has not been enabled"
 	case 708:

@@ -2,7 +2,7 @@
  * conformance.h: shared by the cases: the driver's functions, a context, kernels, checks.
  *
  * A case returns NULL if the driver behaves as documented, and otherwise a description of its behaviour. It must leave no state
- * that disturbs the next case.
+ * that disturbs the next case. A case that the machine cannot run returns skip.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
@@ -31,7 +31,7 @@ struct conformance_case {
 
 struct group { const struct conformance_case *cases; int count; };
 extern const struct group entry_cases, context_cases, memory_cases, module_cases, launch_cases, stream_cases, capture_cases,
-	capture_error_cases, graph_cases, graph_exec_cases, memop_cases, vmm_cases, tensormap_cases, ipc_cases;
+	capture_error_cases, graph_cases, graph_exec_cases, memop_cases, vmm_cases, tensormap_cases, ipc_cases, peer_cases;
 
 /* ipc_cases.c: the other process of a case. */
 int ipc_peer(void);
@@ -47,6 +47,8 @@ CUresult fixture_open(void);
 
 __attribute__((format(printf, 1, 2))) const char *message(const char *format, ...);
 const char *result(CUresult r);
+const char *skip(const char *why);
+bool is_skip(const char *bad);
 
 /* expr must give want. */
 #define WANT(want, expr)                                                                                        \

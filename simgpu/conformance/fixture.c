@@ -59,6 +59,10 @@ const char *message(const char *format, ...)
 	return text;
 }
 
+#define SKIPPED "skipped: "
+const char *skip(const char *why) { return message(SKIPPED "%s", why); }
+bool is_skip(const char *bad) { return bad && strncmp(bad, SKIPPED, sizeof(SKIPPED) - 1) == 0; }
+
 const char *result(CUresult r)
 {
 	static char unknown[4][16];

@@ -154,8 +154,10 @@ void between_processes(void)
 void other_device(void)
 {
 	CUdevice device;
-	CUcontext ctx;
+	CUcontext ctx, second, created;
 	CUuuid own, other;
+	CUmemoryPool pool, second_pool;
+	CUdeviceptr p;
 	unsigned int flags;
 	int count = 0, active = -1;
 	OK(cuDeviceGetCount(&count));
@@ -167,8 +169,34 @@ void other_device(void)
 	CHECK(memcmp(&own, &other, sizeof(own)) != 0);
 	OK(cuCtxGetDevice(&device));
 	CHECK(device == 0);
-	WANT(CUDA_ERROR_NOT_SUPPORTED, cuDevicePrimaryCtxRetain(&ctx, 1));
-	WANT(CUDA_ERROR_NOT_SUPPORTED, cuCtxCreate(&ctx, 0, 1));
 	OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
 	CHECK(active == 0);
+	OK(cuCtxGetCurrent(&ctx));
+	OK(cuDevicePrimaryCtxRetain(&second, 1));
+	CHECK(second != ctx);
+	OK(cuCtxCreate(&created, 0, 1));
+	OK(cuCtxGetDevice(&device));
+	CHECK(device == 1);
+	OK(cuCtxDestroy(created));
+	/* memory of a pool is its device's alone, whatever the contexts may reach */
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuDeviceGetDefaultMemPool(&second_pool, 1));
+	CHECK(pool != second_pool);
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuMemAllocFromPoolAsync(&p, 64, second_pool, NULL));
+	OK(cuCtxEnablePeerAccess(second, 0));
+	OK(cuCtxPushCurrent(second));
+	OK(cuMemAllocAsync(&p, 64, NULL));
+	OK(cuCtxPopCurrent(NULL));
+	WANT(CUDA_ERROR_INVALID_VALUE, cuMemcpyPeer(p, ctx, p, second, 64));
+	OK(launch(add_kernel, NULL, p, 1, 1));
+	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	/* the other device is not affected, but its memory goes with its context, and with that the access */
+	OK(cuCtxPushCurrent(second));
+	OK(cuCtxSynchronize());
+	OK(cuDevicePrimaryCtxReset(1));
+	OK(cuDevicePrimaryCtxReset(0));
+	OK(cuDevicePrimaryCtxRetain(&ctx, 0));
+	OK(cuDevicePrimaryCtxRetain(&second, 1));
+	OK(cuCtxSetCurrent(ctx));
+	WANT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(second));
 }

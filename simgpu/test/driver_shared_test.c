@@ -9,7 +9,7 @@
 
 #define PIECE ((size_t)8 << 20)
 
-/* t: takes a piece. g: gives the last one back. m, v: the same with virtual memory, without a mapping. f: free pieces. */
+/* t: takes a piece. g: gives the last one back. m, v: the same with virtual memory, without a mapping. f: free pieces. o: goes to the other device. */
 static void take_and_give(void)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -17,6 +17,7 @@ static void take_and_give(void)
 	CUdeviceptr p = 0;
 	size_t free_bytes, total;
 	int version;
+	CUcontext other;
 	char command, answer;
 	/* as programs do that put a title in place of their environment (setproctitle) */
 	OK(cuDriverGetVersion(&version));
@@ -34,6 +35,10 @@ static void take_and_give(void)
 			break;
 		case 'v':
 			answer = (char)cuMemRelease(handle);
+			break;
+		case 'o':
+			OK(cuDevicePrimaryCtxRetain(&other, 1));
+			answer = (char)cuCtxSetCurrent(other);
 			break;
 		default:
 			OK(cuMemGetInfo(&free_bytes, &total));
@@ -81,6 +86,7 @@ void shared_device(void)
 	snprintf(path, sizeof(path), "/tmp/simgpu-shared-%d", getpid());
 	setenv("SIMGPU_SHARED", path, 1);
 	setenv("SIMGPU_MEMORY", "64M", 1);
+	setenv("SIMGPU_DEVICES", "2", 1);
 	struct process a = start_process(), b = start_process();
 	int all = tell(&a, 'f');
 	CHECK(all == 8);
@@ -98,6 +104,10 @@ void shared_device(void)
 	CHECK(tell(&a, 'f') == all - 1);
 	b = start_process();
 	CHECK(tell(&b, 'f') == all - 1);
+	/* the other device is shared as well, and counted by itself */
+	CHECK(tell(&a, 'o') == 0 && tell(&a, 'f') == all && tell(&a, 't') == 0);
+	CHECK(tell(&b, 'f') == all - 1 && tell(&b, 't') == 0 && tell(&b, 't') == 0);
+	CHECK(tell(&b, 'o') == 0 && tell(&b, 'f') == all - 1);
 	close(a.commands);
 	close(b.commands);
 	CHECK(waitpid(a.pid, &status, 0) == a.pid && status == 0);

@@ -14,7 +14,7 @@ static uint64_t next_context_id = 1;
 static void context_start(struct context *ctx)
 {
 	ctx->active = true;
-	overhead_context(true);
+	overhead_context(ctx->device, true);
 	ctx->sticky = CUDA_SUCCESS;
 	ctx->id = next_context_id++;
 	ctx->legacy = stream_new(ctx, CU_STREAM_DEFAULT, 0);
@@ -24,7 +24,7 @@ static void context_start(struct context *ctx)
 	ctx->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 * MIB;
 }
 
-static CUresult resolve(CUcontext handle, struct context **out)
+CUresult context_resolve(CUcontext handle, struct context **out)
 {
 	if (!object_live(handle, OBJECT_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -53,6 +53,11 @@ static void clear_module(void *handle, void *arg)
 		module_unload(m);
 }
 
+static void clear_peer(void *handle, void *arg)
+{
+	peer_forget(handle, arg);
+}
+
 static bool host_function_runs(const struct context *ctx)
 {
 	for (size_t i = 0; i < all_stream_count; i++)
@@ -75,13 +80,15 @@ void context_clear(struct context *ctx)
 		if (all_streams[i]->ctx == ctx)
 			stream_end(all_streams[i]);
 	object_each(OBJECT_MODULE, clear_module, ctx);
+	object_each(OBJECT_CONTEXT, clear_peer, ctx);
+	ctx->peer_count = 0;
 	allocations_end(ctx);
 	free(ctx->per_thread);
 	ctx->per_thread = NULL;
 	ctx->per_thread_cap = 0;
 	ctx->legacy = NULL;
 	ctx->active = false;
-	overhead_context(false);
+	overhead_context(ctx->device, false);
 	ctx->sticky = CUDA_SUCCESS;
 }
 
@@ -90,10 +97,9 @@ CUresult sim_cuDevicePrimaryCtxRetain(struct call *c, CUcontext *ctx, CUdevice d
 	(void)c;
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = device_use(dev);
-	if (r)
-		return r;
-	struct context *p = context_primary();
+	if (device_check(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct context *p = context_primary(dev);
 	if (!p->active)
 		context_start(p);
 	p->retained++;
@@ -104,10 +110,9 @@ CUresult sim_cuDevicePrimaryCtxRetain(struct call *c, CUcontext *ctx, CUdevice d
 CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
-	CUresult r = device_own(dev);
-	if (r)
-		return r;
-	struct context *p = context_primary();
+	if (device_check(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct context *p = context_primary(dev);
 	if (!p->retained)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (--p->retained == 0 && p->active) {
@@ -121,10 +126,9 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
-	CUresult r = device_own(dev);
-	if (r)
-		return r;
-	struct context *p = context_primary();
+	if (device_check(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct context *p = context_primary(dev);
 	if (p->active)
 		context_clear(p);
 	return CUDA_SUCCESS;
@@ -143,7 +147,7 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(struct call *c, CUdevice dev, unsigne
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	context_primary()->flags = flags;
+	context_primary(dev)->flags = flags;
 	return CUDA_SUCCESS;
 }
 
@@ -154,9 +158,8 @@ CUresult sim_cuDevicePrimaryCtxGetState(struct call *c, CUdevice dev, unsigned i
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device_check(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	bool own = !device_own(dev);
-	*flags = own ? context_primary()->flags : 0;
-	*active = own && context_primary()->active;
+	*flags = context_primary(dev)->flags;
+	*active = context_primary(dev)->active;
 	return CUDA_SUCCESS;
 }
 
@@ -174,16 +177,16 @@ CUresult sim_cuCtxCreate_v2(struct call *c, CUcontext *ctx, unsigned int flags, 
 	(void)c;
 	if (!ctx || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = device_use(dev);
-	if (r)
-		return r;
+	if (device_check(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
 	struct context *n = xalloc(sizeof(*n));
-	r = push(n);
+	CUresult r = push(n);
 	if (r) {
 		free(n);
 		return r;
 	}
 	n->flags = flags;
+	n->device = dev;
 	object_add(n, OBJECT_CONTEXT);
 	context_start(n);
 	*ctx = (CUcontext)n;
@@ -206,7 +209,7 @@ CUresult sim_cuCtxDestroy_v2(struct call *c, CUcontext handle)
 {
 	(void)c;
 	struct context *ctx;
-	CUresult r = resolve(handle, &ctx);
+	CUresult r = context_resolve(handle, &ctx);
 	if (r)
 		return r;
 	if (ctx->primary)
@@ -229,7 +232,7 @@ CUresult sim_cuCtxPushCurrent_v2(struct call *c, CUcontext handle)
 {
 	(void)c;
 	struct context *ctx;
-	CUresult r = resolve(handle, &ctx);
+	CUresult r = context_resolve(handle, &ctx);
 	return r ? r : push(ctx);
 }
 
@@ -253,7 +256,7 @@ CUresult sim_cuCtxSetCurrent(struct call *c, CUcontext handle)
 		return CUDA_SUCCESS;
 	}
 	struct context *ctx;
-	CUresult r = resolve(handle, &ctx);
+	CUresult r = context_resolve(handle, &ctx);
 	if (r)
 		return r;
 	if (!thread_state()->depth)
@@ -278,7 +281,7 @@ CUresult sim_cuCtxGetDevice(struct call *c, CUdevice *device)
 		return r;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	*device = device_used();
+	*device = c->ctx->device;
 	return CUDA_SUCCESS;
 }
 
@@ -298,7 +301,7 @@ CUresult sim_cuCtxGetId(struct call *c, CUcontext handle, uint64_t *ctx_id)
 	if (!ctx_id)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct context *ctx;
-	CUresult r = handle ? resolve(handle, &ctx) : call_context(c);
+	CUresult r = handle ? context_resolve(handle, &ctx) : call_context(c);
 	if (!r)
 		*ctx_id = handle ? ctx->id : c->ctx->id;
 	return r;
@@ -309,7 +312,7 @@ CUresult sim_cuCtxGetApiVersion(struct call *c, CUcontext handle, unsigned int *
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct context *ctx;
-	CUresult r = handle ? resolve(handle, &ctx) : call_context(c);
+	CUresult r = handle ? context_resolve(handle, &ctx) : call_context(c);
 	if (!r)
 		*version = 3020;
 	return r;

@@ -26,7 +26,7 @@ static void take_snapshot(struct copy *copy)
 	packed.dstXInBytes = packed.dstY = packed.dstZ = 0;
 	packed.dstPitch = p->WidthInBytes;
 	packed.dstHeight = p->Height;
-	run_copy(&packed);
+	run_copy(&packed, copy->from, copy->from);
 	p->srcMemoryType = CU_MEMORYTYPE_HOST;
 	p->srcHost = copy->snapshot;
 	p->srcXInBytes = p->srcY = p->srcZ = 0;
@@ -34,7 +34,7 @@ static void take_snapshot(struct copy *copy)
 	p->srcHeight = p->Height;
 }
 
-CUresult copy_submit(struct call *c, struct stream *s, const CUDA_MEMCPY3D *p, bool async)
+CUresult copy_submit(struct call *c, struct stream *s, const CUDA_MEMCPY3D *p, const struct context *from, const struct context *to, bool async)
 {
 	bool capturing;
 	CUresult r = capture_check(c, s, &capturing);
@@ -60,14 +60,14 @@ CUresult copy_submit(struct call *c, struct stream *s, const CUDA_MEMCPY3D *p, b
 	if (staged && !async && (r = queue_run_stream(s)))
 		return r;
 	struct op *op = op_new(OP_COPY);
-	op->copy.p = *p;
+	op->copy = (struct copy){.p = *p, .from = from ? from : s->ctx, .to = to ? to : s->ctx};
 	if (staged)
 		take_snapshot(&op->copy);
 	/* Copies within the device, staged ones, and asynchronous ones that touch no pageable target leave the host free. */
 	bool wait = to_pageable || (!async && !staged && !(from_device && to_device)) || (from_pageable && !to_device);
 	op_ref(op);
 	queue_add(s, op);
-	r = wait ? queue_run(c->ctx, op) : CUDA_SUCCESS;
+	r = wait ? queue_run(s->ctx, op) : CUDA_SUCCESS;
 	op_unref(op);
 	return r;
 }

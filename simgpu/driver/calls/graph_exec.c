@@ -12,7 +12,7 @@
 void exec_end(struct exec *e)
 {
 	object_remove(e);
-	overhead_nodes(e->nodes, false);
+	overhead_nodes(e->ctx->device, e->nodes, false);
 	body_unref(e->body);
 	op_unref(e->last);
 	free(e);
@@ -41,7 +41,7 @@ static CUresult instantiate(struct call *c, CUgraphExec *exec, CUgraph graph, ui
 	e->flags = flags;
 	e->body = b;
 	e->nodes = b->count;
-	overhead_nodes(e->nodes, true);
+	overhead_nodes(e->ctx->device, e->nodes, true);
 	object_add(e, OBJECT_EXEC);
 	*exec = (CUgraphExec)e;
 	*result = CUDA_GRAPH_INSTANTIATE_SUCCESS;

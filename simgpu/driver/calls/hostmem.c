@@ -125,7 +125,7 @@ static CUresult pointer_attribute(const struct allocation *a, void *data, CUpoin
 		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(uint64_t *)data = a->index + 1; break;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(int *)data = a->kind == ALLOC_MANAGED; break;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = device_used(); break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = a->device; break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data = a->base; break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = a->size; break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(int *)data = a->kind == ALLOC_DEVICE; break;

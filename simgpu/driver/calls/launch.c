@@ -90,6 +90,8 @@ static CUresult submit(struct call *c, CUfunction handle, const CUlaunchConfig *
 	if ((r = stream_resolve(c, cfg->hStream, &s)) || (r = capture_check(c, s, &capturing)) ||
 	    (r = check_attributes(c, cfg->attrs, cfg->numAttrs, &cooperative)))
 		return r;
+	if (s->ctx->device != c->ctx->device) /* copies alone may go to another device's stream */
+		return CUDA_ERROR_INVALID_HANDLE;
 	uint32_t grid[3] = {cfg->gridDimX, cfg->gridDimY, cfg->gridDimZ};
 	uint32_t block[3] = {cfg->blockDimX, cfg->blockDimY, cfg->blockDimZ};
 	struct launch *l;

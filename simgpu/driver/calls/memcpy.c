@@ -13,7 +13,7 @@ static CUresult linear(struct call *c, CUstream stream, CUmemorytype dst_type, u
 	if ((r = stream_resolve(c, stream, &s)))
 		return r;
 	CUDA_MEMCPY3D p = copy_linear(dst_type, dst, src_type, src, bytes);
-	return copy_submit(c, s, &p, async);
+	return copy_submit(c, s, &p, NULL, NULL, async);
 }
 
 #define HOST CU_MEMORYTYPE_HOST
@@ -68,7 +68,7 @@ static CUresult general(struct call *c, CUstream stream, const CUDA_MEMCPY3D *p,
 	struct stream *s;
 	if ((r = stream_resolve(c, stream, &s)))
 		return r;
-	return p ? copy_submit(c, s, p, async) : CUDA_ERROR_INVALID_VALUE;
+	return p ? copy_submit(c, s, p, NULL, NULL, async) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuMemcpy3D_v2(struct call *c, const CUDA_MEMCPY3D *copy)

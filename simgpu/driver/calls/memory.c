@@ -83,7 +83,7 @@ CUresult sim_cuMemFree_v2(struct call *c, CUdeviceptr ptr)
 	if ((r = capture_unsafe(c)))
 		return r;
 	/* The driver waits for work that may still use the memory. */
-	if ((r = queue_run_all(c->ctx)))
+	if ((r = queue_run_all(c->ctx)) || (a->ctx != c->ctx && (r = queue_run_all(a->ctx))))
 		return r;
 	call_detail(c, "index=%llu", (unsigned long long)a->index);
 	allocation_end(a);
@@ -98,22 +98,23 @@ CUresult sim_cuMemGetInfo_v2(struct call *c, size_t *free, size_t *total)
 	if (!free || !total)
 		return CUDA_ERROR_INVALID_VALUE;
 	*total = config_get()->memory;
-	*free = heap_free();
+	*free = heap_free(c->ctx->device);
 	call_detail(c, "free=%zu\ttotal=%zu", *free, *total);
 	return CUDA_SUCCESS;
 }
 
 /* ---- stream-ordered -------------------------------------------------------------------------------------------- */
 
-static struct pool default_pool = {.is_default = true, .reuse = {1, 1, 1}};
+static struct pool default_pools[MOST_DEVICES];
 
-struct pool *pool_default(void)
+struct pool *pool_default(CUdevice dev)
 {
-	static bool known;
-	if (!known)
-		object_add(&default_pool, OBJECT_POOL);
-	known = true;
-	return &default_pool;
+	struct pool *pool = &default_pools[dev];
+	if (!object_live(pool, OBJECT_POOL)) {
+		object_add(pool, OBJECT_POOL);
+		*pool = (struct pool){.device = dev, .reuse = {1, 1, 1}};
+	}
+	return pool;
 }
 
 CUresult sim_cuDeviceGetDefaultMemPool(struct call *c, CUmemoryPool *pool, CUdevice dev)
@@ -121,8 +122,10 @@ CUresult sim_cuDeviceGetDefaultMemPool(struct call *c, CUmemoryPool *pool, CUdev
 	(void)c;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pool = (CUmemoryPool)pool_default();
-	return device_check(dev);
+	if (device_check(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*pool = (CUmemoryPool)pool_default(dev);
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_cuDeviceGetMemPool(struct call *c, CUmemoryPool *pool, CUdevice dev)
@@ -130,6 +133,7 @@ CUresult sim_cuDeviceGetMemPool(struct call *c, CUmemoryPool *pool, CUdevice dev
 	return sim_cuDeviceGetDefaultMemPool(c, pool, dev);
 }
 
+/* pool NULL: the default one of the context's device */
 static CUresult allocate_async(struct call *c, CUdeviceptr *ptr, size_t bytes, struct pool *pool, enum alloc_kind kind,
                                CUstream handle)
 {
@@ -146,6 +150,10 @@ static CUresult allocate_async(struct call *c, CUdeviceptr *ptr, size_t bytes, s
 		capture_invalidate(s->capture);
 		return call_unsupported_part(c, "memory allocation nodes");
 	}
+	if (!pool)
+		pool = pool_default(c->ctx->device);
+	if (pool->device != c->ctx->device)
+		return call_unsupported_part(c, "a pool of another device than the current context's");
 	struct allocation *a;
 	r = allocation_new(c->ctx, kind, bytes, 0, &a);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) { /* frees that are queued may make room */
@@ -166,12 +174,11 @@ static CUresult allocate_async(struct call *c, CUdeviceptr *ptr, size_t bytes, s
 
 CUresult sim_cuMemAllocAsync(struct call *c, CUdeviceptr *ptr, size_t bytes, CUstream stream)
 {
-	return allocate_async(c, ptr, bytes, pool_default(), ALLOC_ASYNC, stream);
+	return allocate_async(c, ptr, bytes, NULL, ALLOC_ASYNC, stream);
 }
 
 CUresult sim_cuMemAllocFromPoolAsync(struct call *c, CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-	pool_default();
 	if (!object_live(pool, OBJECT_POOL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return allocate_async(c, ptr, bytes, (struct pool *)pool, ALLOC_POOL, stream);
@@ -205,14 +212,12 @@ CUresult sim_cuMemPoolTrimTo(struct call *c, CUmemoryPool pool, size_t min_bytes
 {
 	(void)min_bytes_to_keep; /* a freed block is never held back here */
 	CUresult r = call_context(c);
-	pool_default();
 	return r ? r : object_live(pool, OBJECT_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuMemPoolSetAttribute(struct call *c, CUmemoryPool handle, int attr, void *value)
 {
 	(void)c;
-	pool_default();
 	if (!object_live(handle, OBJECT_POOL) || !value)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct pool *pool = (struct pool *)handle;
@@ -230,7 +235,6 @@ CUresult sim_cuMemPoolSetAttribute(struct call *c, CUmemoryPool handle, int attr
 CUresult sim_cuMemPoolGetAttribute(struct call *c, CUmemoryPool handle, int attr, void *value)
 {
 	(void)c;
-	pool_default();
 	if (!object_live(handle, OBJECT_POOL) || !value)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct pool *pool = (const struct pool *)handle;

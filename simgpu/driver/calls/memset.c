@@ -33,7 +33,7 @@ static CUresult submit(struct call *c, CUstream stream, CUDA_MEMSET_NODE_PARAMS 
 	op_ref(op);
 	queue_add(s, op);
 	if (!async && range_host(p.dst))
-		r = queue_run(c->ctx, op);
+		r = queue_run(s->ctx, op);
 	op_unref(op);
 	return r;
 }

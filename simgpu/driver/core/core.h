@@ -100,6 +100,7 @@ struct stream;
 
 struct context {
 	bool primary, active; /* inactive: destroyed or not retained; the handle may still be current somewhere */
+	CUdevice device;
 	unsigned retained, flags;
 	uint64_t id;
 	CUresult sticky;
@@ -107,6 +108,8 @@ struct context {
 	struct stream **per_thread; /* by thread number */
 	size_t per_thread_cap;
 	size_t limits[CU_LIMIT_MAX];
+	struct context **peers; /* of other devices, whose memory this one's kernels may touch */
+	size_t peer_count, peer_cap;
 };
 
 struct thread_state {
@@ -117,12 +120,12 @@ struct thread_state {
 };
 struct thread_state *thread_state(void);
 struct context *context_current(void); /* NULL if there is none */
-struct context *context_primary(void);
+struct context *context_primary(CUdevice dev); /* of a device that the process sees */
+bool context_reaches(const struct context *ctx, const struct context *peer); /* after cuCtxEnablePeerAccess */
 CUresult device_check(CUdevice dev); /* INVALID_DEVICE: the process sees none of this ordinal */
-CUresult device_own(CUdevice dev); /* NOT_SUPPORTED: the process sees it, and has its contexts on another one */
-CUresult device_use(CUdevice dev); /* a context is made on it: from then on it is the process's own */
-CUdevice device_used(void); /* the first, as long as there was no context */
+CUdevice device_current(void); /* of the current context; the first without one */
 int device_number(CUdevice dev); /* on the machine */
+CUdevice device_numbered(int number); /* -1: the process does not see it */
 int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 
 /* ---- ticket.c: objects of other processes ------------------------------------------------------------------------- */

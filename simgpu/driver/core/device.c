@@ -1,6 +1,5 @@
 /*
- * device.c: the devices that the process sees, their attributes, and the facts that tell them apart. A process has its contexts on one of them:
- * the one on which it makes the first.
+ * device.c: the devices that the process sees, their attributes, the facts that tell them apart, and which may reach each other's memory.
  *
  * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 if programs decide by them, and 0 for
  * features that are not simulated. Fails: unknown ordinals and attributes.
@@ -10,8 +9,6 @@
 #include <string.h>
 
 #define PCI_BUS 0x5a /* of the first device; the others' follow */
-
-static CUdevice used = -1;
 
 static void pci_bus_id(char text[sizeof("0000:5A:00.0")], CUdevice dev)
 {
@@ -23,20 +20,20 @@ CUresult device_check(CUdevice dev)
 	return dev >= 0 && dev < config_get()->seen ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUdevice device_used(void) { return used < 0 ? 0 : used; }
+CUdevice device_current(void)
+{
+	const struct context *ctx = context_current();
+	return ctx ? ctx->device : 0;
+}
 
 int device_number(CUdevice dev) { return config_get()->visible[device_check(dev) ? 0 : dev]; }
 
-CUresult device_own(CUdevice dev)
+CUdevice device_numbered(int number)
 {
-	return device_check(dev) ? CUDA_ERROR_INVALID_DEVICE : dev == device_used() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult device_use(CUdevice dev)
-{
-	if (used < 0 && !device_check(dev))
-		used = dev;
-	return device_own(dev);
+	for (CUdevice dev = 0; !device_check(dev); dev++)
+		if (device_number(dev) == number)
+			return dev;
+	return -1;
 }
 
 int device_attribute(CUdevice_attribute attr)
@@ -195,5 +192,17 @@ CUresult sim_cuDeviceCanAccessPeer(struct call *c, int *can_access_peer, CUdevic
 	if (device_check(dev) || device_check(peer_dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*can_access_peer = dev != peer_dev;
+	return CUDA_SUCCESS;
+}
+
+/* Every two devices of a machine reach each other. Arrays are not simulated. */
+CUresult sim_cuDeviceGetP2PAttribute(struct call *c, int *value, int attr, CUdevice src, CUdevice dst)
+{
+	call_detail(c, "attr=%d", attr);
+	if (!value || attr < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || attr > CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (device_check(src) || device_check(dst) || src == dst)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = attr == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED || attr == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
 	return CUDA_SUCCESS;
 }

@@ -25,6 +25,7 @@ struct launch {
 
 struct copy {
 	CUDA_MEMCPY3D p;
+	const struct context *from, *to; /* whose memory a side is */
 	void *snapshot; /* pageable source, as it was at the call */
 };
 struct host_call { CUhostFn fn; void *data; };

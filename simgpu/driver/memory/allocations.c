@@ -40,22 +40,49 @@ struct allocation *allocation_at(uint64_t addr)
 	return addr - a->base < a->size ? a : NULL;
 }
 
-static bool accessible(const struct allocation *a)
+static bool live(const struct allocation *a)
 {
 	/* Memory of another process goes with its owner's cuMemFree. */
-	return a && (a->kind != ALLOC_VMM || a->accessible) && (a->kind != ALLOC_IPC || !*a->ticket->gone);
+	return (a->kind != ALLOC_VMM || a->access) && (a->kind != ALLOC_IPC || !*a->ticket->gone);
 }
 
-bool range_live(uint64_t addr, uint64_t size)
+/* Whether work of a context may touch live memory. That of another device is subject to peer access, except mappings, which have an access of
+ * their own, and memory of a pool, which cuMemPoolSetAccess would open. */
+static bool reached(const struct context *ctx, const struct allocation *a, enum touch by)
 {
-	const struct allocation *a = allocation_at(addr);
-	while (a && a->kind == ALLOC_VMM && a->accessible && size > a->size - (addr - a->base)) {
-		size -= a->base + a->size - addr;
-		addr = a->base + a->size;
-		a = allocation_at(addr);
+	if (!live(a))
+		return false;
+	switch (a->kind) {
+	case ALLOC_VMM: return a->access >> ctx->device & 1;
+	case ALLOC_MANAGED:
+	case ALLOC_PINNED:
+	case ALLOC_REGISTERED: return true;
+	case ALLOC_ASYNC:
+	case ALLOC_POOL: return a->device == ctx->device;
+	default: return a->device == ctx->device || by == BY_COPY || context_reaches(ctx, a->ctx);
 	}
-	return accessible(a) && size <= a->size - (addr - a->base);
 }
+
+/* ctx NULL: of any context */
+static bool covered(const struct context *ctx, uint64_t addr, uint64_t size, enum touch by)
+{
+	for (;;) {
+		const struct allocation *a = allocation_at(addr);
+		if (!a || !(ctx ? reached(ctx, a, by) : live(a)))
+			return false;
+		uint64_t here = a->base + a->size - addr;
+		if (size <= here)
+			return true;
+		if (a->kind != ALLOC_VMM)
+			return false;
+		size -= here;
+		addr += here;
+	}
+}
+
+bool range_live(uint64_t addr, uint64_t size) { return covered(NULL, addr, size, BY_KERNEL); }
+
+bool range_reached(const struct context *ctx, uint64_t addr, uint64_t size, enum touch by) { return covered(ctx, addr, size, by); }
 
 /* Whether the pages of an allocation can be given back to the host, which has zeros there then. */
 static bool returned(const struct allocation *a, void *pages, uint64_t size)
@@ -85,12 +112,11 @@ void memory_zero(uint64_t addr, uint64_t size)
 
 static struct ptx_range find(void *ctx, uint64_t addr)
 {
-	(void)ctx;
 	const struct allocation *a = allocation_at(addr);
-	return accessible(a) ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
+	return a && reached(ctx, a, BY_KERNEL) ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
 }
 
-const struct ptx_memory device_memory = {find, NULL};
+struct ptx_memory memory_of(struct context *ctx) { return (struct ptx_memory){find, ctx}; }
 
 bool allocation_within(uint64_t base, uint64_t size)
 {
@@ -109,7 +135,7 @@ static CUresult locate(struct allocation *a)
 		a->base = (uintptr_t)p;
 		return CUDA_SUCCESS;
 	}
-	a->block = heap_place(a->size);
+	a->block = heap_place(a->device, a->size);
 	if (!a->block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	a->base = block_address(a->block);
@@ -135,6 +161,7 @@ CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size
 	a->kind = kind;
 	a->flags = flags;
 	a->ctx = ctx;
+	a->device = ctx->device;
 	CUresult r = locate(a);
 	if (r) {
 		free(a);
@@ -147,10 +174,10 @@ CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size
 }
 
 /* It belongs to no context: mappings outlive those. */
-struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p)
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, CUdevice dev, struct physical *p)
 {
 	struct allocation *a = xalloc(sizeof(*a));
-	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_VMM, .physical = p, .index = next_index++};
+	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_VMM, .device = dev, .physical = p, .index = next_index++};
 	enter(a);
 	return a;
 }
@@ -158,7 +185,7 @@ struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physi
 struct allocation *allocation_import(struct context *ctx, uint64_t addr, uint64_t size, struct ticket *t, struct import *i)
 {
 	struct allocation *a = xalloc(sizeof(*a));
-	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_IPC, .ctx = ctx, .ticket = t, .import = i, .index = next_index++};
+	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_IPC, .ctx = ctx, .device = ctx->device, .ticket = t, .import = i, .index = next_index++};
 	enter(a);
 	return a;
 }

@@ -1,7 +1,7 @@
 /*
  * heap.c: the place of an allocation in device memory.
  *
- * In: sizes. Out: blocks of a reserved window of address space, well away from host mappings. Small ones share 2 MiB pages
+ * In: devices and sizes. Out: blocks of a reserved window of address space, well away from host mappings. Small ones share 2 MiB pages
  * at 512-byte steps, large ones get whole pages, with seeded gaps between them, as with cuMemAlloc. A freed block is
  * handed out again, last freed first, to the next request of the same rounded size. Fails: NULL if the device is full.
  *
@@ -30,42 +30,44 @@
 
 struct block {
 	uint64_t addr, size; /* size as rounded */
+	CUdevice device;
 	struct block *next_free;
 };
 
 /* Freed blocks of one rounded size, last freed first. */
-struct bin { uint64_t size; struct block *free; };
+struct bin { uint64_t size; CUdevice device; struct block *free; };
 
-static uint64_t window, window_size, cursor, used;
-static uint64_t page_at, page_end; /* the page that small blocks are cut from */
+/* All devices have their places in one window. */
+static uint64_t window, window_size, cursor, used[MOST_DEVICES];
+static struct { uint64_t at, end; } page[MOST_DEVICES]; /* that small blocks are cut from */
 static struct bin *bins;
 static size_t bin_count, bin_cap;
 static struct block **blocks;
 static size_t block_count, block_cap;
 
-bool heap_take(uint64_t size)
+bool heap_take(CUdevice dev, uint64_t size)
 {
-	shared_begin();
-	uint64_t memory = config_get()->memory, taken = used + overhead();
+	shared_begin(dev);
+	uint64_t memory = config_get()->memory, taken = used[dev] + overhead(dev);
 	bool fits = taken <= memory && size <= memory - taken;
 	if (fits)
-		used += size;
-	shared_end(used);
+		used[dev] += size;
+	shared_end(dev, used[dev]);
 	usage_tell();
 	return fits;
 }
 
-static void change(uint64_t more, uint64_t less)
+static void change(CUdevice dev, uint64_t more, uint64_t less)
 {
-	shared_begin();
-	used += more - less;
-	shared_end(used);
+	shared_begin(dev);
+	used[dev] += more - less;
+	shared_end(dev, used[dev]);
 	usage_tell();
 }
 
-void heap_give(uint64_t size)
+void heap_give(CUdevice dev, uint64_t size)
 {
-	change(0, size);
+	change(dev, 0, size);
 }
 
 static bool open_window(void)
@@ -93,19 +95,20 @@ static bool open_window(void)
 	return window != 0;
 }
 
-static struct bin *bin_of(uint64_t size)
+static struct bin *bin_of(CUdevice dev, uint64_t size)
 {
 	for (size_t i = 0; i < bin_count; i++)
-		if (bins[i].size == size)
+		if (bins[i].size == size && bins[i].device == dev)
 			return &bins[i];
 	bins = grow(bins, &bin_cap, bin_count + 1, sizeof(*bins));
-	bins[bin_count] = (struct bin){size, NULL};
+	bins[bin_count] = (struct bin){size, dev, NULL};
 	return &bins[bin_count++];
 }
 
-static struct block *block_new(uint64_t addr, uint64_t size)
+static struct block *block_new(CUdevice dev, uint64_t addr, uint64_t size)
 {
 	struct block *b = xalloc(sizeof(*b));
+	b->device = dev;
 	b->addr = addr;
 	b->size = size;
 	blocks = grow(blocks, &block_cap, block_count + 1, sizeof(*blocks));
@@ -130,12 +133,12 @@ static uint64_t fresh_pages(uint64_t size)
 
 /* The address space of large blocks is never joined again; when all of it has been handed out once, an old block that is
  * large enough serves. */
-static struct block *any_free(uint64_t size)
+static struct block *any_free(CUdevice dev, uint64_t size)
 {
 	struct block *best = NULL;
 	struct bin *from = NULL;
 	for (size_t i = 0; i < bin_count; i++)
-		if (bins[i].free && bins[i].size >= size && bins[i].size % PAGE_SIZE_DEVICE == 0 &&
+		if (bins[i].free && bins[i].device == dev && bins[i].size >= size && bins[i].size % PAGE_SIZE_DEVICE == 0 &&
 		    (!best || bins[i].size < best->size)) {
 			best = bins[i].free;
 			from = &bins[i];
@@ -145,47 +148,47 @@ static struct block *any_free(uint64_t size)
 	return best;
 }
 
-static struct block *place_large(uint64_t size)
+static struct block *place_large(CUdevice dev, uint64_t size)
 {
-	if (!heap_take(size))
+	if (!heap_take(dev, size))
 		return NULL;
 	uint64_t addr = fresh_pages(size);
-	struct block *b = addr ? block_new(addr, size) : any_free(size);
-	change(b ? b->size : 0, size);
+	struct block *b = addr ? block_new(dev, addr, size) : any_free(dev, size);
+	change(dev, b ? b->size : 0, size);
 	return b;
 }
 
-static struct block *place_small(uint64_t size)
+static struct block *place_small(CUdevice dev, uint64_t size)
 {
-	if (page_at + size > page_end) {
-		if (!heap_take(PAGE_SIZE_DEVICE))
+	if (page[dev].at + size > page[dev].end) {
+		if (!heap_take(dev, PAGE_SIZE_DEVICE))
 			return NULL;
-		uint64_t page = fresh_pages(PAGE_SIZE_DEVICE);
-		if (!page) {
-			heap_give(PAGE_SIZE_DEVICE);
+		uint64_t fresh = fresh_pages(PAGE_SIZE_DEVICE);
+		if (!fresh) {
+			heap_give(dev, PAGE_SIZE_DEVICE);
 			return NULL;
 		}
-		page_at = page;
-		page_end = page + PAGE_SIZE_DEVICE;
+		page[dev].at = fresh;
+		page[dev].end = fresh + PAGE_SIZE_DEVICE;
 	}
-	struct block *b = block_new(page_at, size);
-	page_at += size;
+	struct block *b = block_new(dev, page[dev].at, size);
+	page[dev].at += size;
 	return b;
 }
 
-struct block *heap_place(uint64_t size)
+struct block *heap_place(CUdevice dev, uint64_t size)
 {
 	bool small = size <= SMALL_LIMIT;
 	uint64_t step = small ? SMALL_STEP : PAGE_SIZE_DEVICE;
 	if (size > UINT64_MAX - step)
 		return NULL;
 	uint64_t rounded = (size + step - 1) / step * step;
-	struct bin *bin = bin_of(rounded);
+	struct bin *bin = bin_of(dev, rounded);
 	struct block *b = bin->free;
-	if (b && (small || heap_take(rounded))) {
+	if (b && (small || heap_take(dev, rounded))) {
 		bin->free = b->next_free;
 	} else {
-		b = small ? place_small(rounded) : place_large(rounded);
+		b = small ? place_small(dev, rounded) : place_large(dev, rounded);
 		if (b && b->size < UNTOUCHED_LIMIT && config_get()->compute)
 			memset((void *)(uintptr_t)b->addr, HEAP_PATTERN, b->size);
 	}
@@ -194,12 +197,12 @@ struct block *heap_place(uint64_t size)
 
 void heap_return(struct block *b)
 {
-	struct bin *bin = bin_of(b->size);
+	struct bin *bin = bin_of(b->device, b->size);
 	b->next_free = bin->free;
 	bin->free = b;
 	/* A page that small blocks were cut from stays the device's. */
 	if (b->size > SMALL_LIMIT)
-		heap_give(b->size);
+		heap_give(b->device, b->size);
 	if (b->size >= UNTOUCHED_LIMIT)
 		madvise((void *)(uintptr_t)b->addr, b->size, MADV_DONTNEED);
 }
@@ -209,15 +212,18 @@ uint64_t block_address(const struct block *b)
 	return b->addr;
 }
 
-uint64_t heap_free(void)
+uint64_t heap_free(CUdevice dev)
 {
-	uint64_t memory = config_get()->memory, taken = used + overhead();
+	uint64_t memory = config_get()->memory, taken = used[dev] + overhead(dev);
 	return taken < memory ? memory - taken : 0;
 }
 
 uint64_t heap_used(void)
 {
-	return used + overhead_own();
+	uint64_t sum = 0;
+	for (CUdevice dev = 0; dev < MOST_DEVICES; dev++)
+		sum += used[dev] + overhead_own(dev);
+	return sum;
 }
 
 bool range_host(uint64_t addr)

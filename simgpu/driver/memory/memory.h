@@ -28,58 +28,62 @@ struct allocation {
 	uint64_t index;          /* order of allocation in the process, module globals not counted */
 	enum alloc_kind kind;
 	unsigned flags;
-	struct context *ctx;
+	struct context *ctx; /* NULL: of a mapping */
+	CUdevice device;
 	struct pool *pool;
 	struct block *block; /* its place in device memory; NULL for host memory and mappings */
 	struct physical *physical; /* of a mapping */
-	bool accessible;           /* ... after cuMemSetAccess */
+	unsigned access;           /* ... and bit i: device i may access it, after cuMemSetAccess */
 	bool free_queued;    /* by cuMemFreeAsync */
 	struct ticket *ticket; /* of exported memory, and of memory of another process */
 	struct import *import; /* of memory of another process */
 };
 
 /* Device memory. place returns NULL if the device is full. */
-struct block *heap_place(uint64_t size);
+struct block *heap_place(CUdevice dev, uint64_t size);
 void heap_return(struct block *b);
 uint64_t block_address(const struct block *b);
-uint64_t heap_free(void);
-uint64_t heap_used(void); /* by this process */
+uint64_t heap_free(CUdevice dev);
+uint64_t heap_used(void); /* by this process, on all devices */
 /* Accounts for memory elsewhere; false if the device is full. */
-bool heap_take(uint64_t size);
-void heap_give(uint64_t size);
+bool heap_take(CUdevice dev, uint64_t size);
+void heap_give(CUdevice dev, uint64_t size);
 #define HEAP_PATTERN 0xcb /* fills memory that was never written: not useful as int, float or pointer */
 
 /* shared.c: a process that takes or gives back memory says so between the two calls, and the second names all that it has. */
-void shared_begin(void);
-void shared_end(uint64_t used);
-uint64_t shared_by_others(void);
+void shared_begin(CUdevice dev);
+void shared_end(CUdevice dev, uint64_t used);
+uint64_t shared_by_others(CUdevice dev);
 
 /* overhead.c */
-void overhead_context(bool begins);
-void overhead_code(void); /* of a kernel that is launched for the first time */
-void overhead_nodes(uint64_t count, bool begins); /* of an executable graph */
-uint64_t overhead(void);
-uint64_t overhead_own(void); /* without that of other processes */
+void overhead_context(CUdevice dev, bool begins);
+void overhead_code(CUdevice dev); /* of a kernel that is launched for the first time */
+void overhead_nodes(CUdevice dev, uint64_t count, bool begins); /* of an executable graph */
+uint64_t overhead(CUdevice dev);
+uint64_t overhead_own(CUdevice dev); /* without that of other processes */
 
 /* usage.c */
 void usage_tell(void); /* that the process has more or less device memory */
 
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
-/* True if [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
+/* True if [addr, addr+size) lies in one live allocation, or in neighbouring mappings that some device may access. */
 bool range_live(uint64_t addr, uint64_t size);
+/* ... and work of the context may touch it. A copy may touch another device's memory of cuMemAlloc without peer access. */
+enum touch { BY_KERNEL, BY_COPY };
+bool range_reached(const struct context *ctx, uint64_t addr, uint64_t size, enum touch by);
 /* Zeroes live memory. The host does not back large parts until they are touched again. */
 void memory_zero(uint64_t addr, uint64_t size);
 bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);
 /* A mapping, at an address of a reserved range. */
-struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p);
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, CUdevice dev, struct physical *p);
 struct allocation *allocation_import(struct context *ctx, uint64_t addr, uint64_t size, struct ticket *t, struct import *i);
 bool allocation_within(uint64_t addr, uint64_t size); /* any part of it */
 void allocation_end(struct allocation *a);
 void allocations_end(struct context *ctx);
 void allocations_each(void (*visit)(struct allocation *a, void *arg), void *arg); /* ends none */
 size_t allocation_count(void);
-extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
+struct ptx_memory memory_of(struct context *ctx); /* how the interpreter asks for ranges that a context's kernels may touch */
 
 /* ipc.c */
 bool range_exported(uint64_t addr); /* to other processes, now or before */
@@ -93,8 +97,7 @@ uint64_t reserve_anywhere(uint64_t size, uint64_t alignment); /* host addresses 
 void vmm_leaks(size_t *handles, size_t *ranges);
 
 struct pool {
-	struct context *ctx;
-	bool is_default;
+	CUdevice device;
 	uint64_t threshold, used, used_high;
 	int reuse[3];
 };

@@ -18,19 +18,21 @@
 #define PROCESSES 64
 #define BYTES (PROCESSES * sizeof(uint64_t))
 
-static int file = -1;
-static volatile uint64_t *words;
-static int own = -1;
+static int file = -2; /* not tried */
+static char *mapped;
+static struct { bool tried, taken; int word; } own[MOST_DEVICES];
 static pid_t owner; /* a child of fork has neither the locks nor the device */
 
-static off_t part(void)
+static off_t part(CUdevice dev)
 {
-	return device_number(device_used()) * (off_t)(BYTES + sizeof(uint64_t));
+	return device_number(dev) * (off_t)(BYTES + sizeof(uint64_t));
 }
 
-static bool lock(int command, short type, off_t start, struct flock *out)
+static volatile uint64_t *words(CUdevice dev) { return (volatile uint64_t *)(void *)(mapped + part(dev)); }
+
+static bool lock(CUdevice dev, int command, short type, off_t start, struct flock *out)
 {
-	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = part() + start, .l_len = sizeof(uint64_t)};
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = part(dev) + start, .l_len = sizeof(uint64_t)};
 	int r;
 	do
 		r = fcntl(file, command, &l);
@@ -40,14 +42,10 @@ static bool lock(int command, short type, off_t start, struct flock *out)
 	return r == 0;
 }
 
-static bool opened(void)
+static bool open_file(void)
 {
-	if (own >= 0)
-		return owner == getpid();
-	static bool tried;
-	if (tried || !config_get()->shared)
-		return false;
-	tried = true;
+	if (file != -2)
+		return mapped != NULL;
 	file = open(config_get()->shared, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *p = MAP_FAILED;
 	/* The file is as long for every device: a process that came later would cut it off otherwise. */
@@ -58,41 +56,53 @@ static bool opened(void)
 		error_log("share device memory by %s: %s", config_get()->shared, strerror(errno));
 		return false;
 	}
-	words = (volatile uint64_t *)((char *)p + part());
-	for (int i = 0; i < PROCESSES && own < 0; i++)
-		if (lock(F_SETLK, F_WRLCK, i * (off_t)sizeof(uint64_t), NULL))
-			own = i;
-	if (own < 0) {
-		error_log("share device memory by %s: %d processes do so already", config_get()->shared, PROCESSES);
-		return false;
-	}
+	mapped = p;
 	owner = getpid();
-	words[own] = 0;
 	return true;
 }
 
-void shared_begin(void)
+static bool opened(CUdevice dev)
 {
-	if (opened())
-		lock(F_SETLKW, F_WRLCK, BYTES, NULL);
+	if (own[dev].taken)
+		return owner == getpid();
+	if (own[dev].tried || !config_get()->shared || !open_file())
+		return false;
+	own[dev].tried = true;
+	for (int i = 0; i < PROCESSES && !own[dev].taken; i++)
+		if (lock(dev, F_SETLK, F_WRLCK, i * (off_t)sizeof(uint64_t), NULL)) {
+			own[dev].word = i;
+			own[dev].taken = true;
+		}
+	if (!own[dev].taken) {
+		error_log("share device memory by %s: %d processes do so already", config_get()->shared, PROCESSES);
+		return false;
+	}
+	words(dev)[own[dev].word] = 0;
+	return true;
 }
 
-void shared_end(uint64_t used)
+void shared_begin(CUdevice dev)
 {
-	if (!opened())
+	if (opened(dev))
+		lock(dev, F_SETLKW, F_WRLCK, BYTES, NULL);
+}
+
+void shared_end(CUdevice dev, uint64_t used)
+{
+	if (!opened(dev))
 		return;
-	words[own] = used;
-	lock(F_SETLK, F_UNLCK, BYTES, NULL);
+	words(dev)[own[dev].word] = used;
+	lock(dev, F_SETLK, F_UNLCK, BYTES, NULL);
 }
 
-uint64_t shared_by_others(void)
+uint64_t shared_by_others(CUdevice dev)
 {
 	uint64_t sum = 0;
 	struct flock l;
-	if (!opened())
+	if (!opened(dev))
 		return 0;
 	for (int i = 0; i < PROCESSES; i++)
-		if (i != own && words[i] && lock(F_GETLK, F_WRLCK, i * (off_t)sizeof(uint64_t), &l) && l.l_type != F_UNLCK)
-			sum += words[i];
+		if (i != own[dev].word && words(dev)[i] && lock(dev, F_GETLK, F_WRLCK, i * (off_t)sizeof(uint64_t), &l) && l.l_type != F_UNLCK)
+			sum += words(dev)[i];
 	return sum;
 }

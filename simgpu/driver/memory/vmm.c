@@ -10,7 +10,7 @@
  *
  * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. Once it is exported, it has a file of
  * its own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory does not count on
- * the process's device.
+ * a device of the process.
  */
 #include "memory/memory.h"
 
@@ -29,7 +29,7 @@
 #define GRANULARITY PAGE_SIZE_DEVICE
 #define HOST_PAGE 4096
 #define LEAST_HONOURED (32 * MIB) /* smaller reservations come from pieces that driver 580.159 has already */
-#define EXPORTED "simgpu-exported" /* name of a memory file */
+#define EXPORTED "simgpu-exported-" /* name of a memory file, before the number of the device on the machine */
 #define FILE_STEP ((uint64_t)64 << 30) /* a hole takes no memory */
 #define UNTOUCHED_LIMIT (64 * MIB) /* as in heap.c: larger memory is not filled with a pattern */
 
@@ -131,7 +131,7 @@ static CUresult prop_check(struct call *c, const CUmemAllocationProp *prop)
 		return call_unsupported_part(c, "memory that is not the device's");
 	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return call_unsupported_part(c, "memory with handles other than file descriptors");
-	return device_own(prop->location.id);
+	return device_check(prop->location.id);
 }
 
 CUresult sim_cuMemGetAllocationGranularity(struct call *c, size_t *granularity, const CUmemAllocationProp *prop, int option)
@@ -182,10 +182,10 @@ CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, s
 		return CUDA_ERROR_INVALID_VALUE;
 	if (memory_file < 0)
 		memory_file = memfd_create("device memory", MFD_CLOEXEC);
-	if (memory_file < 0 || !heap_take(size))
+	if (memory_file < 0 || !heap_take(prop->location.id, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!file_holds(file_end + size) || (size < UNTOUCHED_LIMIT && config_get()->compute && !fill(file_end, size))) {
-		heap_give(size);
+		heap_give(prop->location.id, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*handle = physical_add((struct physical){.offset = file_end, .size = size, .file = memory_file, .refs = 1, .prop = *prop});
@@ -203,7 +203,7 @@ static void unref(struct physical *p)
 	else
 		fallocate(p->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->offset, (off_t)p->size);
 	if (!p->imported)
-		heap_give(p->size);
+		heap_give(p->prop.location.id, p->size);
 	object_remove(p);
 	handle_count--;
 	free(p);
@@ -261,7 +261,9 @@ static void map_again(struct allocation *a, void *arg)
 /* Gives memory a file of its own, with its contents. The driver's lock is held, so no work writes to the memory meanwhile. */
 static bool move_out(struct physical *p)
 {
-	int file = memfd_create(EXPORTED, MFD_CLOEXEC);
+	char name[64];
+	snprintf(name, sizeof(name), EXPORTED "%d", device_number(p->prop.location.id));
+	int file = memfd_create(name, MFD_CLOEXEC);
 	off_t from = (off_t)p->offset, end = (off_t)(p->offset + p->size);
 	bool moved = file >= 0 && !ftruncate(file, (off_t)p->size);
 	while (moved && from < end) {
@@ -302,26 +304,27 @@ CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle
 	return CUDA_SUCCESS;
 }
 
-/* Whether a descriptor is that of exported memory. */
-static bool exported(int file)
+/* The number of the device whose exported memory a descriptor is; -1: it is none. */
+static int exported(int file)
 {
 	char link[64], target[64];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
 	ssize_t n = readlink(link, target, sizeof(target) - 1);
 	target[n > 0 ? n : 0] = 0;
-	return strncmp(target, "/memfd:" EXPORTED, sizeof("/memfd:" EXPORTED) - 1) == 0;
+	return strncmp(target, "/memfd:" EXPORTED, sizeof("/memfd:" EXPORTED) - 1) == 0 ? atoi(target + sizeof("/memfd:" EXPORTED) - 1) : -1;
 }
 
 /* The descriptor stays the application's. */
 CUresult sim_cuMemImportFromShareableHandle(struct call *c, CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType sh_handle_type)
 {
-	int file = (int)(intptr_t)os_handle;
+	int file = (int)(intptr_t)os_handle, number = exported(file);
+	CUdevice dev = device_numbered(number);
 	struct stat s;
-	if (!handle || sh_handle_type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !exported(file) || fstat(file, &s) || (file = fcntl(file, F_DUPFD_CLOEXEC, 3)) < 0)
+	if (!handle || sh_handle_type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || number < 0 || fstat(file, &s) || (file = fcntl(file, F_DUPFD_CLOEXEC, 3)) < 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct physical made = {.size = (uint64_t)s.st_size, .refs = 1, .file = file, .own = true, .imported = true};
 	made.prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = sh_handle_type};
-	made.prop.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device_used()};
+	made.prop.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, dev < 0 ? device_current() : dev};
 	*handle = physical_add(made);
 	call_detail(c, "handle=0x%llx\tbytes=%llu", (unsigned long long)*handle, (unsigned long long)made.size);
 	return CUDA_SUCCESS;
@@ -342,7 +345,7 @@ CUresult sim_cuMemMap(struct call *c, CUdeviceptr ptr, size_t size, size_t offse
 	if (mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, p->file, (off_t)p->offset) == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->mappings++;
-	call_detail(c, "index=%llu", (unsigned long long)allocation_mapping(ptr, size, p)->index);
+	call_detail(c, "index=%llu", (unsigned long long)allocation_mapping(ptr, size, p->prop.location.id, p)->index);
 	return CUDA_SUCCESS;
 }
 
@@ -378,35 +381,44 @@ CUresult sim_cuMemUnmap(struct call *c, CUdeviceptr ptr, size_t size)
 	return each_mapping(ptr, size, unmap, NULL);
 }
 
-static void set_access(struct allocation *a, const void *flags)
+/* What a list of descriptions says of each device. */
+struct access { unsigned named, granted; };
+
+static void set_access(struct allocation *a, const void *arg)
 {
-	a->accessible = *(const CUmemAccess_flags *)flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	const struct access *to = arg;
+	a->access = (a->access & ~to->named) | to->granted;
 }
 
 CUresult sim_cuMemSetAccess(struct call *c, CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
+	struct access to = {0, 0};
 	call_detail(c, "addr=0x%llx\tbytes=%zu", (unsigned long long)ptr, size);
-	if (!desc || count != 1)
-		return CUDA_ERROR_INVALID_VALUE; /* one device, which a list would name twice */
-	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return call_unsupported_part(c, "access by the host");
-	CUresult r = device_own(desc->location.id);
-	if (r)
-		return r;
-	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-		return call_unsupported_part(c, "read-only mappings");
-	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
-	return each_mapping(ptr, size, set_access, &desc->flags);
+	for (size_t i = 0; i < count; i++) {
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			return call_unsupported_part(c, "access by the host");
+		if (device_check(desc[i].location.id))
+			return CUDA_ERROR_INVALID_DEVICE;
+		if (desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			return call_unsupported_part(c, "read-only mappings");
+		unsigned bit = 1u << desc[i].location.id;
+		if (to.named & bit || (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+			return CUDA_ERROR_INVALID_VALUE;
+		to.named |= bit;
+		to.granted |= desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? bit : 0;
+	}
+	return each_mapping(ptr, size, set_access, &to);
 }
 
 CUresult sim_cuMemGetAccess(struct call *c, uint64_t *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	const struct allocation *a = allocation_at(ptr);
 	(void)c;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || device_own(location->id) || !a || a->kind != ALLOC_VMM)
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || device_check(location->id) || !a || a->kind != ALLOC_VMM)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = a->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = a->access >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 

@@ -32,7 +32,7 @@ CUresult function_resolve(struct context *ctx, const void *handle, struct functi
 void function_load(struct function *f)
 {
 	if (!f->loaded)
-		overhead_code();
+		overhead_code(f->module->ctx->device);
 	f->loaded = true;
 }
 

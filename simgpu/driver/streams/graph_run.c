@@ -15,8 +15,8 @@ static CUresult run_node(struct exec_node *x)
 {
 	switch (x->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: return run_launch(x->launch);
-	case CU_GRAPH_NODE_TYPE_MEMCPY: return run_copy(&x->copy);
-	case CU_GRAPH_NODE_TYPE_MEMSET: return run_fill(&x->fill);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return run_copy(&x->copy, x->ctx, x->ctx);
+	case CU_GRAPH_NODE_TYPE_MEMSET: return run_fill(&x->fill, x->ctx);
 	case CU_GRAPH_NODE_TYPE_HOST: run_host(&x->host); break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return run_mem_ops(x->mem_ops, x->ctx);
 	case CU_GRAPH_NODE_TYPE_GRAPH: return run_body(x->child);

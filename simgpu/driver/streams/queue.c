@@ -153,8 +153,8 @@ static CUresult perform(struct op *op)
 {
 	switch (op->kind) {
 	case OP_KERNEL: return run_launch(op->launch);
-	case OP_COPY: return run_copy(&op->copy.p);
-	case OP_FILL: return run_fill(&op->fill);
+	case OP_COPY: return run_copy(&op->copy.p, op->copy.from, op->copy.to);
+	case OP_FILL: return run_fill(&op->fill, op->stream->ctx);
 	case OP_GRAPH: return run_body(op->graph);
 	case OP_MEM: return run_mem_ops(op->mem_ops, op->stream->ctx);
 	case OP_FREE: allocation_end(op->freed); break;
@@ -180,7 +180,7 @@ static void run(struct op *op)
 
 static bool ready(const struct op *op)
 {
-	if (op->running || (op->kind == OP_MEM && mem_ops_held(op->mem_ops)))
+	if (op->running || (op->kind == OP_MEM && mem_ops_held(op->mem_ops, op->stream->ctx)))
 		return false;
 	for (size_t i = 0; i < op->dep_count; i++)
 		if (!op->deps[i]->done)
@@ -239,7 +239,7 @@ void queue_step(struct op *op)
 {
 	op_ref(op);
 	struct op *next = op->done ? NULL : towards(op);
-	if (next && (next->kind != OP_MEM || !mem_ops_held(next->mem_ops)))
+	if (next && (next->kind != OP_MEM || !mem_ops_held(next->mem_ops, next->stream->ctx)))
 		step(op, true);
 	op_unref(op);
 }

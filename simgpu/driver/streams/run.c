@@ -33,8 +33,9 @@ CUresult run_launch(const struct launch *l)
 	if (!config_get()->compute)
 		return CUDA_SUCCESS;
 	struct ptx_fault f = {.kind = PTX_OK};
+	struct ptx_memory memory = memory_of(l->function->module->ctx);
 	ptx_order_seed = config_get()->seed;
-	if (ptx_launch(l->function->code, l->grid, l->block, l->shared, l->params, &device_memory, &f) == 0)
+	if (ptx_launch(l->function->code, l->grid, l->block, l->shared, l->params, &memory, &f) == 0)
 		return CUDA_SUCCESS;
 	CUresult r = fault_result(&f);
 	error_log("error %d: kernel %s block (%u,%u,%u) thread (%u,%u,%u) address 0x%llx: %s", (int)r, function_name(l->function),
@@ -50,7 +51,7 @@ static uint64_t row_address(uint64_t base, size_t pitch, size_t height, size_t x
 
 static CUresult bad_copy(const char *what, uint64_t addr, size_t bytes)
 {
-	error_log("error %d: %s %zu bytes at address 0x%llx: in no live allocation", CUDA_ERROR_ILLEGAL_ADDRESS, what, bytes,
+	error_log("error %d: %s %zu bytes at address 0x%llx: in no live allocation that the device may touch", CUDA_ERROR_ILLEGAL_ADDRESS, what, bytes,
 	          (unsigned long long)addr);
 	return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
@@ -64,7 +65,7 @@ static void take_time(uint64_t bytes)
 	}
 }
 
-CUresult run_copy(const CUDA_MEMCPY3D *p)
+CUresult run_copy(const CUDA_MEMCPY3D *p, const struct context *src_ctx, const struct context *dst_ctx)
 {
 	take_time(p->WidthInBytes * p->Height * p->Depth);
 	uint64_t src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->srcHost : p->srcDevice;
@@ -73,20 +74,20 @@ CUresult run_copy(const CUDA_MEMCPY3D *p)
 		for (size_t y = 0; y < p->Height; y++) {
 			uint64_t from = row_address(src, p->srcPitch, p->srcHeight, p->srcXInBytes, p->srcY + y, p->srcZ + z);
 			uint64_t to = row_address(dst, p->dstPitch, p->dstHeight, p->dstXInBytes, p->dstY + y, p->dstZ + z);
-			if (!range_host(from) && !range_live(from, p->WidthInBytes))
+			if (!range_host(from) && !range_reached(src_ctx, from, p->WidthInBytes, BY_COPY))
 				return bad_copy("copy from", from, p->WidthInBytes);
-			if (!range_host(to) && !range_live(to, p->WidthInBytes))
+			if (!range_host(to) && !range_reached(dst_ctx, to, p->WidthInBytes, BY_COPY))
 				return bad_copy("copy to", to, p->WidthInBytes);
 			memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, p->WidthInBytes);
 		}
 	return CUDA_SUCCESS;
 }
 
-CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p)
+CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p, const struct context *ctx)
 {
 	for (size_t y = 0; y < p->height; y++) {
 		uint64_t row = p->dst + y * p->pitch;
-		if (!range_live(row, p->width * p->elementSize))
+		if (!range_reached(ctx, row, p->width * p->elementSize, BY_KERNEL))
 			return bad_copy("memset of", row, p->width * p->elementSize);
 		if (p->value == 0)
 			memory_zero(row, p->width * p->elementSize);
@@ -112,11 +113,11 @@ static bool holds(const CUstreamMemOpValue *v, bool wide)
 	}
 }
 
-bool mem_ops_held(const struct mem_ops *m)
+bool mem_ops_held(const struct mem_ops *m, const struct context *ctx)
 {
 	const CUstreamMemOpValue *v = &m->ops[0].waitValue;
 	bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-	return (wide || v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) && range_live(v->address, wide ? 8 : 4) && !holds(v, wide);
+	return (wide || v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) && range_reached(ctx, v->address, wide ? 8 : 4, BY_KERNEL) && !holds(v, wide);
 }
 
 /* A wait lets work of other streams run, and other threads, as long as it takes. */
@@ -127,7 +128,7 @@ CUresult run_mem_ops(const struct mem_ops *m, const struct context *ctx)
 		bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || v->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 		bool wait = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
 		for (;;) {
-			if (!range_live(v->address, wide ? 8 : 4))
+			if (!range_reached(ctx, v->address, wide ? 8 : 4, BY_KERNEL))
 				return bad_copy("memory operation on", v->address, wide ? 8 : 4);
 			if (!wait || holds(v, wide))
 				break;

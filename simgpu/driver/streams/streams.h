@@ -62,9 +62,9 @@ bool stream_busy(const struct stream *s);
 
 /* run.c: the work itself. A failure is the context's sticky error. */
 CUresult run_launch(const struct launch *l);
-CUresult run_copy(const CUDA_MEMCPY3D *p);
-CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p);
-bool mem_ops_held(const struct mem_ops *m); /* by a wait at their begin */
+CUresult run_copy(const CUDA_MEMCPY3D *p, const struct context *from, const struct context *to);
+CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p, const struct context *ctx);
+bool mem_ops_held(const struct mem_ops *m, const struct context *ctx); /* by a wait at their begin */
 CUresult run_mem_ops(const struct mem_ops *m, const struct context *ctx);
 void run_host(const struct host_call *h);
 void run_callback(const struct op *op);
