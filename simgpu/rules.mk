@@ -132,6 +132,6 @@ simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test 
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi
 	build/test/ptx_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test
-	@for devices in 1 2; do SIMGPU_DEVICES=$$devices SIMGPU_LOG=/dev/null LD_LIBRARY_PATH=build/simulated-asan build/conformance-asan > build/test/conformance.txt || \
+	@for machine in SIMGPU_DEVICES=1 SIMGPU_DEVICES=2 "SIMGPU_DEVICES=2 SIMGPU_MULTICAST=1"; do env $$machine SIMGPU_LOG=/dev/null LD_LIBRARY_PATH=build/simulated-asan build/conformance-asan > build/test/conformance.txt || \
 		{ grep -v 'passed$$' build/test/conformance.txt; exit 1; }; done
 	@tail -n 1 build/test/conformance.txt

@@ -31,10 +31,14 @@ struct conformance_case {
 
 struct group { const struct conformance_case *cases; int count; };
 extern const struct group entry_cases, context_cases, memory_cases, module_cases, launch_cases, stream_cases, capture_cases,
-	capture_error_cases, graph_cases, graph_exec_cases, memop_cases, vmm_cases, tensormap_cases, ipc_cases, peer_cases;
+	capture_error_cases, graph_cases, graph_exec_cases, memop_cases, vmm_cases, tensormap_cases, ipc_cases, peer_cases, multicast_cases;
 
-/* ipc_cases.c: the other process of a case. */
+/* process.c: the other process of a case. */
 int ipc_peer(void);
+
+/* multicast_cases.c: a kernel with a multimem instruction, run to its end; and taking part in another process's object. */
+CUresult multimem(const char *kernel, CUdeviceptr at, uint64_t arg);
+CUresult multicast_join(int file, size_t size, CUdeviceptr *memory, CUdeviceptr *object);
 
 #define GROUP(name, array) const struct group name = {array, sizeof(array) / sizeof(array[0])}
 

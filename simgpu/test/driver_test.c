@@ -72,6 +72,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"shared_device", shared_device, NULL},
 	{"no_compute", no_compute, "SIMGPU_COMPUTE=off"},
 	{"other_device", other_device, "SIMGPU_DEVICES=2"},
+	{"multicast", multicast, "SIMGPU_DEVICES=2 SIMGPU_MULTICAST=1"},
 	{"capability", capability, "SIMGPU_COMPUTE_CAPABILITY=8.6"},
 	{"fat_binary", fat_binary, NULL},
 	{"library_in_capture", library_in_capture, NULL},
@@ -110,10 +111,9 @@ static int run(const char *name, const char *env)
 		dup2(fd[1], 1);
 		close(fd[0]);
 		close(fd[1]);
-		if (env) {
-			snprintf(copy, sizeof(copy), "%s", env);
-			putenv(copy);
-		}
+		snprintf(copy, sizeof(copy), "%s", env ? env : "");
+		for (char *variable = strtok(copy, " "); variable; variable = strtok(NULL, " "))
+			putenv(variable);
 		execl("/proc/self/exe", "driver_test", name, (char *)NULL);
 		_exit(127);
 	}

@@ -68,6 +68,7 @@ void shared_device(void);
 void no_compute(void);
 void capability(void);
 void other_device(void);
+void multicast(void);
 void library_in_capture(void);
 void copies_take_time(void);
 void fat_binary(void);

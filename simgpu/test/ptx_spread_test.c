@@ -62,7 +62,7 @@ static int run(const char *text, uint32_t blocks, uint64_t bytes, int threads, s
 {
 	struct ptx_module *m = load_text(text);
 	const uint32_t grid[3] = { blocks, 1, 1 }, block[3] = { THREADS, 1, 1 };
-	const struct ptx_memory memory = { find, NULL };
+	const struct ptx_memory memory = { find, NULL, NULL };
 	int rc;
 
 	nasked = 0;

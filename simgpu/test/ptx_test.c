@@ -45,7 +45,7 @@ static struct ptx_range dev_find(void *ctx, uint64_t addr)
 	return (struct ptx_range){ 0, 0 };
 }
 
-const struct ptx_memory dev_memory = { dev_find, NULL };
+const struct ptx_memory dev_memory = { dev_find, NULL, NULL };
 
 char *read_sample(const char *name, size_t *len)
 {

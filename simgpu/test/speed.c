@@ -50,7 +50,7 @@ static struct ptx_module *load(const char *path)
 int main(int argc, char **argv)
 {
 	const uint32_t grid[3] = { N / 64, N / 64, 1 }, block[3] = { 256, 1, 1 };
-	const struct ptx_memory live = { find, NULL };
+	const struct ptx_memory live = { find, NULL, NULL };
 	struct ptx_module *m = argc == 2 ? load(argv[1]) : NULL;
 	const struct ptx_kernel *k = NULL;
 	struct { uint64_t a, b, c; int m, n, k; } params;

@@ -314,6 +314,13 @@ typedef struct {
 } CUmemAllocationProp;
 
 typedef struct {
+	unsigned int numDevices;
+	size_t size;
+	uint64_t handleTypes, flags;
+} CUmulticastObjectProp;
+enum { CU_MULTICAST_GRANULARITY_MINIMUM = 0, CU_MULTICAST_GRANULARITY_RECOMMENDED = 1 };
+
+typedef struct {
 	CUmemAllocationType allocType;
 	CUmemAllocationHandleType handleTypes;
 	CUmemLocation location;

@@ -14,7 +14,7 @@ import (
 func TestConformancePageIsARun(t *testing.T) {
 	testenv.Build(t, "build/conformance")
 	cmd := exec.Command(testenv.Path(t, "build", "conformance"), "-o", "md")
-	cmd.Env = append(testenv.Simulated(t), "SIMGPU_DEVICES=2")
+	cmd.Env = append(testenv.Simulated(t), "SIMGPU_DEVICES=2", "SIMGPU_MULTICAST=1")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

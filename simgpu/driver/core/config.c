@@ -137,6 +137,7 @@ const struct config *config_get(void)
 		if (!config.overhead && strcmp(v, "off") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_OVERHEAD=%s is neither off nor charged: using off\n", v);
 	}
+	config.multicast = (v = env("SIMGPU_MULTICAST")) && strcmp(v, "1") == 0;
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = kept("SIMGPU_CALL_LOG");
 	config.truth = kept("SIMGPU_TRUTH");

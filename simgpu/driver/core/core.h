@@ -62,7 +62,7 @@ struct config {
 	const char *shared; /* file of the processes that share the device's memory */
 	int devices; /* of the machine */
 	int visible[MOST_DEVICES], seen; /* those that this process sees, by ordinal */
-	bool compute, leaks, machine_code, overhead;
+	bool compute, leaks, machine_code, overhead, multicast;
 	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;
 	uint64_t hint_limit; /* larger reservations get another address */

@@ -67,6 +67,7 @@ int device_attribute(CUdevice_attribute attr)
 	case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 3;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return config_get()->cc_major;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return config_get()->cc_minor;
+	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return config_get()->multicast;
 	case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
 	case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:

@@ -2035,6 +2035,94 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 	return call_leave(&c, r ? r : sim_cuMemRetainAllocationHandle(&c, handle, addr));
 }
 
+__attribute__((weak)) CUresult sim_cuMulticastCreate(struct call *c, CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop)
+{
+	(void)handle;
+	(void)prop;
+	return call_unsupported(c);
+}
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastCreate", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastCreate(&c, handle, prop));
+}
+
+__attribute__((weak)) CUresult sim_cuMulticastAddDevice(struct call *c, CUmemGenericAllocationHandle handle, CUdevice dev)
+{
+	(void)handle;
+	(void)dev;
+	return call_unsupported(c);
+}
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice dev)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastAddDevice", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastAddDevice(&c, handle, dev));
+}
+
+__attribute__((weak)) CUresult sim_cuMulticastBindMem(struct call *c, CUmemGenericAllocationHandle handle, size_t mc_offset, CUmemGenericAllocationHandle mem_handle, size_t mem_offset, size_t size, uint64_t flags)
+{
+	(void)handle;
+	(void)mc_offset;
+	(void)mem_handle;
+	(void)mem_offset;
+	(void)size;
+	(void)flags;
+	return call_unsupported(c);
+}
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t mc_offset, CUmemGenericAllocationHandle mem_handle, size_t mem_offset, size_t size, uint64_t flags)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastBindMem", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastBindMem(&c, handle, mc_offset, mem_handle, mem_offset, size, flags));
+}
+
+__attribute__((weak)) CUresult sim_cuMulticastBindAddr(struct call *c, CUmemGenericAllocationHandle handle, size_t mc_offset, CUdeviceptr ptr, size_t size, uint64_t flags)
+{
+	(void)handle;
+	(void)mc_offset;
+	(void)ptr;
+	(void)size;
+	(void)flags;
+	return call_unsupported(c);
+}
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t mc_offset, CUdeviceptr ptr, size_t size, uint64_t flags)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastBindAddr", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastBindAddr(&c, handle, mc_offset, ptr, size, flags));
+}
+
+__attribute__((weak)) CUresult sim_cuMulticastUnbind(struct call *c, CUmemGenericAllocationHandle handle, CUdevice dev, size_t mc_offset, size_t size)
+{
+	(void)handle;
+	(void)dev;
+	(void)mc_offset;
+	(void)size;
+	return call_unsupported(c);
+}
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice dev, size_t mc_offset, size_t size)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastUnbind", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastUnbind(&c, handle, dev, mc_offset, size));
+}
+
+__attribute__((weak)) CUresult sim_cuMulticastGetGranularity(struct call *c, size_t *granularity, const CUmulticastObjectProp *prop, int option)
+{
+	(void)granularity;
+	(void)prop;
+	(void)option;
+	return call_unsupported(c);
+}
+CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop, int option)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuMulticastGetGranularity", 0);
+	return call_leave(&c, r ? r : sim_cuMulticastGetGranularity(&c, granularity, prop, option));
+}
+
 __attribute__((weak)) CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags)
 {
 	(void)shareable_handle;
@@ -4939,6 +5027,12 @@ const struct proc_row proc_rows[] = {
 	{"cuMemGetAllocationGranularity", "cuMemGetAllocationGranularity", 10020, 0, (void *)cuMemGetAllocationGranularity},
 	{"cuMemGetAllocationPropertiesFromHandle", "cuMemGetAllocationPropertiesFromHandle", 10020, 0, (void *)cuMemGetAllocationPropertiesFromHandle},
 	{"cuMemRetainAllocationHandle", "cuMemRetainAllocationHandle", 11000, 0, (void *)cuMemRetainAllocationHandle},
+	{"cuMulticastCreate", "cuMulticastCreate", 12010, 0, (void *)cuMulticastCreate},
+	{"cuMulticastAddDevice", "cuMulticastAddDevice", 12010, 0, (void *)cuMulticastAddDevice},
+	{"cuMulticastBindMem", "cuMulticastBindMem", 12010, 0, (void *)cuMulticastBindMem},
+	{"cuMulticastBindAddr", "cuMulticastBindAddr", 12010, 0, (void *)cuMulticastBindAddr},
+	{"cuMulticastUnbind", "cuMulticastUnbind", 12010, 0, (void *)cuMulticastUnbind},
+	{"cuMulticastGetGranularity", "cuMulticastGetGranularity", 12010, 0, (void *)cuMulticastGetGranularity},
 	{"cuMemExportToShareableHandle", "cuMemExportToShareableHandle", 10020, 0, (void *)cuMemExportToShareableHandle},
 	{"cuMemImportFromShareableHandle", "cuMemImportFromShareableHandle", 10020, 0, (void *)cuMemImportFromShareableHandle},
 	{"cuMemcpy", "cuMemcpy", 4000, 0, (void *)cuMemcpy},

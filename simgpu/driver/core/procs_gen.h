@@ -157,6 +157,12 @@ CUresult sim_cuMemGetAccess(struct call *c, uint64_t *flags, const CUmemLocation
 CUresult sim_cuMemGetAllocationGranularity(struct call *c, size_t *granularity, const CUmemAllocationProp *prop, int option);
 CUresult sim_cuMemGetAllocationPropertiesFromHandle(struct call *c, CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 CUresult sim_cuMemRetainAllocationHandle(struct call *c, CUmemGenericAllocationHandle *handle, void *addr);
+CUresult sim_cuMulticastCreate(struct call *c, CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop);
+CUresult sim_cuMulticastAddDevice(struct call *c, CUmemGenericAllocationHandle handle, CUdevice dev);
+CUresult sim_cuMulticastBindMem(struct call *c, CUmemGenericAllocationHandle handle, size_t mc_offset, CUmemGenericAllocationHandle mem_handle, size_t mem_offset, size_t size, uint64_t flags);
+CUresult sim_cuMulticastBindAddr(struct call *c, CUmemGenericAllocationHandle handle, size_t mc_offset, CUdeviceptr ptr, size_t size, uint64_t flags);
+CUresult sim_cuMulticastUnbind(struct call *c, CUmemGenericAllocationHandle handle, CUdevice dev, size_t mc_offset, size_t size);
+CUresult sim_cuMulticastGetGranularity(struct call *c, size_t *granularity, const CUmulticastObjectProp *prop, int option);
 CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags);
 CUresult sim_cuMemImportFromShareableHandle(struct call *c, CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType sh_handle_type);
 CUresult sim_cuMemcpy(struct call *c, CUdeviceptr dst, CUdeviceptr src, size_t bytes);

@@ -40,8 +40,11 @@ struct allocation *allocation_at(uint64_t addr)
 	return addr - a->base < a->size ? a : NULL;
 }
 
+/* Loads and stores at a multicast address are undefined on hardware: it is memory for multimem instructions alone (multicast.c). */
 static bool live(const struct allocation *a)
 {
+	if (a->kind == ALLOC_VMM && a->physical->team)
+		return false;
 	/* Memory of another process goes with its owner's cuMemFree. */
 	return (a->kind != ALLOC_VMM || a->access) && (a->kind != ALLOC_IPC || !*a->ticket->gone);
 }
@@ -116,7 +119,7 @@ static struct ptx_range find(void *ctx, uint64_t addr)
 	return a && reached(ctx, a, BY_KERNEL) ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
 }
 
-struct ptx_memory memory_of(struct context *ctx) { return (struct ptx_memory){find, ctx}; }
+struct ptx_memory memory_of(struct context *ctx) { return (struct ptx_memory){find, ctx, multicast_hosts}; }
 
 bool allocation_within(uint64_t base, uint64_t size)
 {

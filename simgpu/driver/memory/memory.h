@@ -91,6 +91,33 @@ bool range_imported(uint64_t addr);
 void import_end(struct allocation *a);
 void export_end(struct allocation *a);
 
+/* physical.c: memory of cuMemCreate, or a multicast object */
+struct team;
+struct physical {
+	uint64_t offset, size; /* in the file */
+	int file;
+	int number; /* of its device, on the machine */
+	bool own, imported; /* the file is this memory's alone; it is no memory of this process */
+	unsigned refs;         /* of the application: cuMemCreate and cuMemRetainAllocationHandle */
+	unsigned mappings;     /* and bindings to multicast objects */
+	struct team *team;     /* of a multicast object, else NULL */
+	CUmemAllocationProp prop;
+};
+#define VMM_GRANULARITY PAGE_SIZE_DEVICE
+CUmemGenericAllocationHandle physical_add(struct physical made);
+CUresult physical_resolve(CUmemGenericAllocationHandle handle, struct physical **out);
+void physical_unref(struct physical *p); /* after a reference or a mapping went; may end it */
+bool physical_move_out(struct physical *p); /* to a file of its own */
+void exported_name(char *name, size_t size, int number); /* of that file */
+
+/* multicast.c */
+#define EXPORTED_TEAM "simgpu-multicast-" /* name of the file of a multicast object, before a number */
+CUresult team_import(CUmemGenericAllocationHandle *handle, int file);
+void team_wait(struct team *t); /* until each of its devices was added; other threads may use the driver meanwhile */
+void team_end(struct team *t);
+/* Host addresses of what a multicast address stands for: bytes of memory of each device. 0: it stands for none now. */
+size_t multicast_hosts(void *ctx, uint64_t addr, uint64_t bytes, uint8_t *hosts[PTX_MOST_DEVICES]);
+
 /* vmm.c */
 bool range_reserved(uint64_t addr);
 uint64_t reserve_anywhere(uint64_t size, uint64_t alignment); /* host addresses that no memory has; 0: none found */

@@ -19,9 +19,12 @@ struct ptx_kernel;
 
 /* Live device memory that contains addr, or a range with size 0. The interpreter caches answers during one launch. */
 struct ptx_range { uint64_t base, size; };
+#define PTX_MOST_DEVICES 8
 struct ptx_memory {
 	struct ptx_range (*find)(void *ctx, uint64_t addr);
 	void *ctx;
+	/* The host addresses that a multicast address stands for; 0: none. NULL: there are no such addresses. */
+	size_t (*find_all)(void *ctx, uint64_t addr, uint64_t bytes, uint8_t *hosts[PTX_MOST_DEVICES]);
 };
 
 struct ptx_param { uint32_t offset, size, align; };

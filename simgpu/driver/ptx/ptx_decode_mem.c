@@ -192,6 +192,54 @@ static bool d_atom(struct parser *p)
 	return true;
 }
 
+/* Minima and maxima of floats, and lists of eight, are not simulated. */
+static bool d_multimem(struct parser *p)
+{
+	static const char *const names[] = { "add", "min", "max", "and", "or", "xor" };
+	uint32_t kind = ptx_mod(p, "ld_reduce") ? MM_REDUCE : ptx_mod(p, "st") ? MM_STORE : ptx_mod(p, "red") ? MM_ADD : MM_KIND;
+	enum ptx_type t = ptx_last_type(p);
+	enum ptx_space space = space_of(p);
+	uint32_t n, r[4], a, which = kind == MM_REDUCE ? 0 : 1;
+	int op = kind == MM_STORE ? AT_EXCH : -1;
+	uint8_t sub;
+	int64_t off;
+	struct insn *in;
+
+	ordering(p);
+	for (int i = 0; i < 6 && op < 0; i++)
+		if (ptx_mod(p, names[i]))
+			op = i;
+	bool acc = ptx_mod(p, "acc::f32");
+	n = ptx_mod(p, "v2") ? 2 : ptx_mod(p, "v4") ? 4 : 1;
+	if (kind == MM_KIND || op < 0 || t == TY_NONE || p->nops != 2 || (space != SP_GENERIC && space != SP_GLOBAL) || ptx_type_bytes(t) == 1 ||
+	    ptx_type_bytes(t) * n > 16 || (ptx_type_float(t) && op != AT_ADD && op != AT_EXCH))
+		return false;
+	const struct operand *o = &p->op[which];
+
+	if (o->is_addr || o->has_q || o->negate || o->is_vec != (n > 1) || (n > 1 && o->n != n) || !address(p, &p->op[!which], space, &a, &off, &sub))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct value *v = n > 1 ? &o->v[i] : &o->a;
+
+		if (kind == MM_REDUCE && (v->kind != A_REG || ptx_class_of(p, v->reg) != ptx_type_class(t)))
+			return false;
+		r[i] = ptx_src(p, v, t);
+	}
+	if (kind == MM_REDUCE)
+		in = n == 1 ? ptx_op(p, OP_MULTIMEM, 1, 1, r[0], a) : n == 2 ? ptx_op(p, OP_MULTIMEM, 2, 1, r[0], r[1], a)
+		     : ptx_op(p, OP_MULTIMEM, 4, 1, r[0], r[1], r[2], r[3], a);
+	else
+		in = n == 1 ? ptx_op(p, OP_MULTIMEM, 0, 2, a, r[0]) : n == 2 ? ptx_op(p, OP_MULTIMEM, 0, 3, a, r[0], r[1])
+		     : ptx_op(p, OP_MULTIMEM, 0, 5, a, r[0], r[1], r[2], r[3]);
+	in->aux = kind | (uint32_t)op << MM_OP | (uint32_t)t << MM_TYPE | (acc ? MM_ACC32 : 0);
+	in->imm = off;
+	in->sub = sub;
+	in->size = (uint8_t)ptx_type_bytes(t);
+	in->cls = ptx_type_class(t);
+	in->vec = (uint8_t)n;
+	return true;
+}
+
 static bool d_cvta(struct parser *p)
 {
 	bool to = ptx_mod(p, "to");
@@ -241,7 +289,7 @@ static bool d_prefetch(struct parser *p)
 }
 
 const struct ptx_opcode ptx_mem_opcodes[] = {
-	{ "ld", d_ldst }, { "st", d_ldst }, { "ldu", d_ldst }, { "atom", d_atom }, { "red", d_atom },
+	{ "ld", d_ldst }, { "st", d_ldst }, { "ldu", d_ldst }, { "atom", d_atom }, { "red", d_atom }, { "multimem", d_multimem },
 	{ "cvta", d_cvta }, { "isspacep", d_isspacep }, { "prefetch", d_prefetch }, { "prefetchu", d_prefetch },
 	{ "createpolicy", d_createpolicy }, { "applypriority", d_prefetch },
 	{ NULL, NULL },

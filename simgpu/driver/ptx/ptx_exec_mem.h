@@ -328,6 +328,7 @@ HANDLER(SHFL)
 }
 
 HANDLER(ATOM) { return ptx_atomic(w, in); }
+HANDLER(MULTIMEM) { return ptx_multimem(w, in); }
 HANDLER(VOTE) { return ptx_vote(w, in); }
 HANDLER(MATCH) { return ptx_vote(w, in); }
 HANDLER(REDUX) { return ptx_vote(w, in); }

@@ -34,6 +34,7 @@
 #define L2 " L2::evict_normal|L2::evict_first|L2::evict_last? L2::cache_hint? L2::64B|L2::128B|L2::256B? v2|v4|v8?"
 #define ATOM "relaxed|acquire|release|acq_rel? " SCOPE "? global|" SHARED "? L2::cache_hint? "
 #define RED "relaxed|release? " SCOPE "? global|" SHARED "? L2::cache_hint? "
+#define MULTI "weak|relaxed|acquire|release? " SCOPE "? global? "
 #define MMA "sync aligned row col "
 
 const struct ptx_form ptx_forms[] = {
@@ -125,6 +126,12 @@ const struct ptx_form ptx_forms[] = {
 	{ "red", RED "min|max", "u32 s32 u64 s64", "mt", 0, 0 }, { "red", RED "add noftz", "f16 f16x2", "mt", 62, 70 },
 	{ "red", RED "add noftz", "bf16 bf16x2", "mt", 78, 90 }, { "red", RED "add|min|max noftz? v2|v4|v8", "f16 bf16 f16x2 bf16x2 f32", "*", 81, 90 },
 	{ "red", "async relaxed|release? cluster|gpu|sys? mmio? global|shared::cluster? mbarrier::complete_tx::bytes? add|min|max|inc|dec|and|or|xor", "u32 s32 u64 s64 b32 b64", "*", 81, 90 },
+	{ "multimem", "ld_reduce " MULTI LOGIC, "b32 b64", "dm", 81, 90 }, { "multimem", "ld_reduce " MULTI "add", "u32 s32 u64 f64", "dm", 81, 90 },
+	{ "multimem", "ld_reduce " MULTI "min|max", "u32 s32 u64 s64", "dm", 81, 90 }, { "multimem", "ld_reduce " MULTI "add v2|v4?", "f32", "*", 81, 90 },
+	{ "multimem", "ld_reduce " MULTI "add|min|max acc::f32? v2|v4|v8?", "f16 f16x2 bf16 bf16x2", "*", 81, 90 },
+	{ "multimem", "st " MULTI, "b32 b64 u32 s32 u64 s64 f64", "mt", 81, 90 }, { "multimem", "st " MULTI "v2|v4|v8?", "f32 f16 f16x2 bf16 bf16x2", "*", 81, 90 },
+	{ "multimem", "red " MULTI LOGIC, "b32 b64", "mt", 81, 90 }, { "multimem", "red " MULTI "add", "u32 s32 u64 f64", "mt", 81, 90 },
+	{ "multimem", "red " MULTI "min|max", "u32 s32 u64 s64", "mt", 81, 90 }, { "multimem", "red " MULTI "add v2|v4|v8?", "f32 f16 f16x2 bf16 bf16x2", "*", 81, 90 },
 	{ "prefetch", "global|local? L1|L2", "", "m", 0, 0 }, { "prefetch", "global L2::evict_last|L2::evict_normal", "", "m", 74, 80 },
 	{ "prefetch", "const|param? tensormap", "", "m", 80, 90 }, { "prefetchu", "L1", "", "m", 0, 0 },
 	{ "discard", "global? L2", "", "mi", 74, 80 }, { "applypriority", "global? L2::evict_normal", "", "mi", 74, 80 },
@@ -181,7 +188,7 @@ const struct ptx_form ptx_unchecked[] = {
 	{ "mbarrier", "try_wait|expect_tx|complete_tx", NULL, NULL, 78, 90 },
 	{ "call mbarrier tex tld4 txq suld sust sured suq istypep pmevent wmma alloca stackrestore stacksave getctarank mapa vset vset2 vset4 vadd vsub vabsdiff vmin "
 	  "vmax vshl vshr vmad vadd2 vadd4 vsub2 vsub4 vavrg2 vavrg4 vabsdiff2 vabsdiff4 vmin2 vmin4 vmax2 vmax4", NULL, NULL, NULL, 0, 0 },
-	{ "griddepcontrol tensormap multimem clusterlaunchcontrol", NULL, NULL, NULL, 78, 90 }, { "tcgen05", NULL, NULL, NULL, 86, 1100 },
+	{ "griddepcontrol tensormap clusterlaunchcontrol", NULL, NULL, NULL, 78, 90 }, { "tcgen05", NULL, NULL, NULL, 86, 1100 },
 	{ "st red multimem", "async|bulk", NULL, NULL, 81, 90 }, { "cp", "bulk|reduce", NULL, NULL, 80, 90 }, { "wgmma setmaxnreg", NULL, NULL, NULL, 80, 1090 },
 	{ "mma", "kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4|sp|sp::ordered_metadata|and|xor", NULL, NULL, 70, 80 },
 	{ NULL, NULL, NULL, NULL, 0, 0 },

@@ -236,6 +236,7 @@ const struct insn *ptx_fault_at(struct warp *w, const struct insn *in, uint32_t 
 /* Host address of n bytes at a lane's address, or NULL after a fault (ptx_memory.c). */
 uint8_t *ptx_resolve(struct warp *w, const struct insn *in, uint32_t lane, uint64_t addr, uint32_t n);
 const struct insn *ptx_atomic(struct warp *w, const struct insn *in);
+const struct insn *ptx_multimem(struct warp *w, const struct insn *in); /* ptx_multimem.c */
 const struct insn *ptx_vote(struct warp *w, const struct insn *in);
 const struct insn *ptx_async(struct warp *w, const struct insn *in);  /* cp.async (ptx_async.c) */
 const struct insn *ptx_matrix(struct warp *w, const struct insn *in); /* ldmatrix, stmatrix, mma (ptx_matrix.c) */
@@ -244,6 +245,11 @@ const struct insn *ptx_convert(struct warp *w, const struct insn *in);
 enum ptx_atom { AT_ADD, AT_MIN, AT_MAX, AT_AND, AT_OR, AT_XOR, AT_EXCH, AT_CAS, AT_INC, AT_DEC };
 /* struct insn.sub (A) and .vec (B) of OP_MMA */
 enum ptx_matrix_type { MX_BF16, MX_F16, MX_TF32, MX_S8, MX_U8, MX_E4M3, MX_E5M2 };
+/* The value that an atomic operation leaves where old was; the same at a host address, which gives old. */
+uint64_t ptx_atom_result(enum ptx_atom op, enum ptx_type t, uint64_t old, uint64_t b, uint64_t c);
+uint64_t ptx_atom_at(uint8_t *p, uint32_t size, enum ptx_atom op, enum ptx_type t, uint64_t b, uint64_t c);
+/* struct insn.aux of OP_MULTIMEM: what it does, then from these bits on enum ptx_atom and enum ptx_type */
+enum { MM_REDUCE, MM_STORE, MM_ADD, MM_KIND = 3, MM_OP = 4, MM_TYPE = 8, MM_ACC32 = 1 << 16 };
 enum ptx_barrier_kind { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
 enum ptx_shfl { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum ptx_vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };

@@ -93,7 +93,7 @@ static uint64_t half_pair_add(uint64_t a, uint64_t b, enum ptx_type t)
 	return r;
 }
 
-static uint64_t atom_result(enum ptx_atom op, enum ptx_type t, uint64_t old, uint64_t b, uint64_t c)
+uint64_t ptx_atom_result(enum ptx_atom op, enum ptx_type t, uint64_t old, uint64_t b, uint64_t c)
 {
 	int64_t so = t == TY_S32 ? (int32_t)old : (int64_t)old, sb = t == TY_S32 ? (int32_t)b : (int64_t)b;
 	bool is_signed = t == TY_S32 || t == TY_S64;
@@ -120,13 +120,13 @@ static uint64_t atom_result(enum ptx_atom op, enum ptx_type t, uint64_t old, uin
 }
 
 /* Replaces the value at p atomically towards other host threads (copies, other launches); returns the old one. */
-static uint64_t atom_at(uint8_t *p, uint32_t size, enum ptx_atom op, enum ptx_type t, uint64_t b, uint64_t c)
+uint64_t ptx_atom_at(uint8_t *p, uint32_t size, enum ptx_atom op, enum ptx_type t, uint64_t b, uint64_t c)
 {
 #define LOOP(T) \
 	do { \
 		T *q = (T *)(void *)p, old = __atomic_load_n(q, __ATOMIC_RELAXED), new; \
 		do \
-			new = (T)atom_result(op, t, old, b, c); \
+			new = (T)ptx_atom_result(op, t, old, b, c); \
 		while (!__atomic_compare_exchange_n(q, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
 		return old; \
 	} while (0)
@@ -153,7 +153,7 @@ const struct insn *ptx_atomic(struct warp *w, const struct insn *in)
 			return NULL;
 		b = ptx_lane(w, in->o[2], in->cls, lane);
 		c = ptx_lane(w, in->o[3], in->cls, lane);
-		old = atom_at(p, in->size, (enum ptx_atom)in->o[4], (enum ptx_type)in->o[5], b, c);
+		old = ptx_atom_at(p, in->size, (enum ptx_atom)in->o[4], (enum ptx_type)in->o[5], b, c);
 		if (in->vec)
 			ptx_set_lane(w, in->o[0], in->cls, lane, old);
 	}

@@ -50,7 +50,7 @@ static int threads_for(const struct launch *l)
 		return 1;
 	for (uint32_t i = 0; i < k->ncode; i++)
 		/* mutant: kernels that stay on one processor */
-		if (k->code[i].op == OP_ATOM || k->code[i].op == OP_CLOCK)
+		if (k->code[i].op == OP_ATOM || k->code[i].op == OP_MULTIMEM || k->code[i].op == OP_CLOCK)
 			return 1;
 	n = n < blocks ? n : blocks;
 	return (int)(n < MAX_THREADS ? n : MAX_THREADS);
