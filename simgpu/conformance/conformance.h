@@ -36,9 +36,11 @@ extern const struct group entry_cases, context_cases, memory_cases, module_cases
 /* process.c: the other process of a case. */
 int ipc_peer(void);
 
-/* multicast_cases.c: a kernel with a multimem instruction, run to its end; and taking part in another process's object. */
+/* multicast_cases.c: a kernel with a multimem instruction, run to its end; and an object of another process. */
 CUresult multimem(const char *kernel, CUdeviceptr at, uint64_t arg);
-CUresult multicast_join(int file, size_t size, CUdeviceptr *memory, CUdeviceptr *object);
+CUresult team_import(int file);
+CUresult team_bind(size_t size, CUdeviceptr *memory); /* with this process's device */
+CUresult team_map(size_t size, CUdeviceptr *object);
 
 #define GROUP(name, array) const struct group name = {array, sizeof(array) / sizeof(array[0])}
 

@@ -40,15 +40,25 @@ static CUmemAllocationProp on(CUdevice dev)
 	return p;
 }
 
-CUresult multicast_join(int file, size_t size, CUdeviceptr *memory, CUdeviceptr *object)
+static CUmemGenericAllocationHandle imported;
+
+CUresult team_import(int file)
 {
-	CUmemGenericAllocationHandle team, h;
-	CUresult r = cu.cuMemImportFromShareableHandle(&team, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	CUresult r = cu.cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	close(file);
-	if (r || (r = cu.cuMulticastAddDevice(team, 0)) || (r = cu.cuMemCreate(&h, size, &exportable, 0)) || (r = map(h, size, memory)) || (r = set(*memory, 0)))
-		return r;
-	return (r = cu.cuMulticastBindMem(team, 0, h, 0, size, 0)) ? r : map(team, size, object);
+	return r;
 }
+
+CUresult team_bind(size_t size, CUdeviceptr *memory)
+{
+	CUmemGenericAllocationHandle h;
+	CUresult r;
+	if ((r = cu.cuMulticastAddDevice(imported, 0)) || (r = cu.cuMemCreate(&h, size, &exportable, 0)) || (r = map(h, size, memory)) || (r = set(*memory, 0)))
+		return r;
+	return cu.cuMulticastBindMem(imported, 0, h, 0, size, 0);
+}
+
+CUresult team_map(size_t size, CUdeviceptr *object) { return map(imported, size, object); }
 
 /* ---- one process ------------------------------------------------------------------------------------------------ */
 
@@ -84,15 +94,15 @@ static const char *available(void)
 	} while (0)
 
 /* An address for both devices. */
-static CUresult map_for_both(CUmemGenericAllocationHandle h, CUdeviceptr *p)
+static CUresult map_for_both(CUmemGenericAllocationHandle h, size_t bytes, CUdeviceptr *p)
 {
 	CUmemAccessDesc access[2];
 	CUresult r;
 	for (int dev = 0; dev < 2; dev++)
 		access[dev] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, dev}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	if ((r = cu.cuMemAddressReserve(p, size, size, 0, 0)) || (r = cu.cuMemMap(*p, size, 0, h, 0)))
+	if ((r = cu.cuMemAddressReserve(p, bytes, size, 0, 0)) || (r = cu.cuMemMap(*p, bytes, 0, h, 0)))
 		return r;
-	return cu.cuMemSetAccess(*p, size, access, 2);
+	return cu.cuMemSetAccess(*p, bytes, access, 2);
 }
 
 struct both { CUmemGenericAllocationHandle team, memory[2]; CUdeviceptr at, part[2]; CUcontext second; };
@@ -108,12 +118,12 @@ static CUresult make(struct both *b, bool bound)
 			return r;
 	for (int dev = 0; dev < 2; dev++) {
 		CUmemAllocationProp there = on(dev);
-		if ((r = cu.cuMemCreate(&b->memory[dev], size, &there, 0)) || (r = map_for_both(b->memory[dev], &b->part[dev])) ||
+		if ((r = cu.cuMemCreate(&b->memory[dev], size, &there, 0)) || (r = map_for_both(b->memory[dev], size, &b->part[dev])) ||
 		    (r = cu.cuMemsetD8_v2(b->part[dev], 0, size)) || (r = cu.cuCtxSynchronize()) ||
 		    (bound && (r = cu.cuMulticastBindMem(b->team, 0, b->memory[dev], 0, size, 0))))
 			return r;
 	}
-	return map_for_both(b->team, &b->at);
+	return map_for_both(b->team, size, &b->at);
 }
 
 static unsigned word(CUdeviceptr p)
@@ -196,12 +206,12 @@ static const char *addresses(void)
 	CUmemGenericAllocationHandle h;
 	CUdeviceptr other;
 	CUmemAllocationProp there = on(1);
-	OK(cu.cuMemCreate(&h, size, &there, 0));
-	OK(map_for_both(h, &other));
+	OK(cu.cuMemCreate(&h, 2 * size, &there, 0));
+	OK(map_for_both(h, 2 * size, &other));
 	OK(set(other, 0));
-	OK(cu.cuMulticastBindMem(b.team, 0, h, 0, size, 0));
+	OK(cu.cuMulticastBindMem(b.team, 0, h, size, size, 0));
 	OK(multimem("store_all", b.at, 11));
-	CHECK(word(b.part[0]) == 11 && word(b.part[1]) == 9 && word(other) == 11);
+	CHECK(word(b.part[0]) == 11 && word(b.part[1]) == 9 && word(other + size) == 11 && word(other) == 0);
 	return NULL;
 }
 
@@ -225,30 +235,33 @@ static const char *bind_bad(void)
 
 /* ---- two processes ---------------------------------------------------------------------------------------------- */
 
-/* An object of this process, and its descriptor for the other one, which inherits it and takes part at once. Here only the first device does. */
-static const char *join(struct both *b)
+/* An object of this process, which the other one has imported. */
+static const char *share(struct both *b)
 {
 	int file = -1;
 	AVAILABLE();
 	OK(cu.cuMulticastCreate(&b->team, &prop));
 	OK(cu.cuMemExportToShareableHandle(&file, b->team, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	fcntl(file, F_SETFD, 0);
+	fcntl(file, F_SETFD, 0); /* the other process inherits it */
 	peer_start();
 	close(file);
-	CHECK(peer_tell((struct request){.call = JOIN, .file = file, .size = size}));
+	OK(ASK(TEAM_IMPORT, .file = file));
 	return NULL;
 }
-#define JOINED(b)                        \
+#define SHARE(b)                         \
 	do {                                 \
-		const char *without = join(b);   \
+		const char *without = share(b);  \
 		if (without)                     \
 			return without;              \
 	} while (0)
+#define TELL(...) CHECK(peer_tell((struct request){__VA_ARGS__}))
 
 static const char *processes(void)
 {
 	struct both b;
-	JOINED(&b);
+	CUdeviceptr out;
+	SHARE(&b);
+	TELL(TEAM_BIND, .size = size);
 	OK(cu.cuMulticastAddDevice(b.team, 0));
 	OK(cu.cuMemCreate(&b.memory[0], size, &exportable, 0));
 	OK(map(b.memory[0], size, &b.part[0]));
@@ -256,7 +269,9 @@ static const char *processes(void)
 	OK(cu.cuMulticastBindMem(b.team, 0, b.memory[0], 0, size, 0));
 	OK(map(b.team, size, &b.at));
 	OK(peer_answer());
-	CUdeviceptr there = answer.ptr, object_there = answer.other, out;
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(TEAM_MAP, .size = size));
+	CUdeviceptr object_there = answer.ptr;
 	OK(ASK(WRITE, .ptr = there + 128, .value = 0));
 	OK(multimem("store_all", b.at + 128, 21));
 	CHECK(word(b.part[0] + 128) == 21);
@@ -273,12 +288,26 @@ static const char *processes(void)
 	return NULL;
 }
 
-static const char *waits(void)
+static const char *bind_waits(void)
 {
 	struct both b;
-	JOINED(&b);
+	SHARE(&b);
+	TELL(TEAM_BIND, .size = size);
 	CHECK(peer_silent(300));
 	OK(cu.cuMulticastAddDevice(b.team, 0));
+	OK(peer_answer());
+	peer_end();
+	return NULL;
+}
+
+static const char *map_waits(void)
+{
+	struct both b;
+	SHARE(&b);
+	OK(cu.cuMulticastAddDevice(b.team, 0));
+	TELL(TEAM_MAP, .size = size);
+	CHECK(peer_silent(300));
+	OK(cu.cuMulticastAddDevice(b.team, 1));
 	OK(peer_answer());
 	peer_end();
 	return NULL;
@@ -292,6 +321,7 @@ static const struct conformance_case cases[] = {
 	{"multicast/addresses", "cuMulticastBindAddr: memory by its address; cuMulticastUnbind: ends the binding of one device", addresses, ALONE},
 	{"multicast/bind_bad", "cuMulticastBindMem: INVALID_VALUE; exported objects take exportable memory only", bind_bad, ALONE},
 	{"multicast/processes", "cuMemExportToShareableHandle: a multicast object of two processes, with memory of each", processes, ALONE},
-	{"multicast/waits", "cuMulticastBindMem: blocks until all devices have been added", waits, ALONE},
+	{"multicast/bind_waits", "cuMulticastBindMem: blocks until all devices have been added", bind_waits, ALONE},
+	{"multicast/map_waits", "cuMulticastAddDevice: cuMemMap blocks until all devices have been added", map_waits, ALONE},
 };
 GROUP(multicast_cases, cases);

@@ -59,7 +59,9 @@ static CUresult serve(const struct request *q, struct reply *a)
 	case EVENT_TIME: return cu.cuEventElapsedTime(&ms, q->event, q->event);
 	case EVENT_DESTROY: return cu.cuEventDestroy_v2(q->event);
 	case IMPORT: return import(q->file, q->size, &a->ptr);
-	case JOIN: return multicast_join(q->file, q->size, &a->ptr, &a->other);
+	case TEAM_IMPORT: return team_import(q->file);
+	case TEAM_BIND: return team_bind(q->size, &a->ptr);
+	case TEAM_MAP: return team_map(q->size, &a->ptr);
 	case STORE_ALL: return multimem("store_all", q->ptr, q->value);
 	case ADD_ALL: return multimem("add_all", q->ptr, q->value);
 	}

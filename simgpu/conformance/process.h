@@ -12,8 +12,8 @@
 #define PAGE ((size_t)2 << 20)
 
 enum peer_call { OPEN, CLOSE, READ, WRITE, ADD, RANGE, EVENT_OPEN, EVENT_QUERY, EVENT_SYNC, EVENT_WAIT, EVENT_RECORD, EVENT_TIME, EVENT_DESTROY, IMPORT,
-	/* of a multicast object of that descriptor: takes part with memory of its own at ptr, and the object at other; then instructions on that */
-	JOIN, STORE_ALL, ADD_ALL
+	/* a multicast object of that descriptor: takes part with memory of its own at ptr; maps it; instructions on a mapping */
+	TEAM_IMPORT, TEAM_BIND, TEAM_MAP, STORE_ALL, ADD_ALL
 };
 
 struct request {
@@ -33,7 +33,6 @@ struct reply {
 	size_t size;
 	unsigned value;
 	CUevent event;
-	CUdeviceptr other;
 };
 
 void peer_start(void);
