@@ -28,6 +28,10 @@ var unmeasured = map[string]string{
 	"cuCtxDestroy_v2":            "once a process",
 	"cuDevicePrimaryCtxReset":    "once a process",
 	"cuDevicePrimaryCtxReset_v2": "once a process",
+	"cuMulticastCreate":          "a few objects a process",
+	"cuMulticastAddDevice":       "a few objects a process",
+	"cuMulticastBindMem":         "a few objects a process",
+	"cuMulticastBindAddr":        "a few objects a process",
 }
 
 // loads is the row whose time belongs to the images: each is looked for among the libraries of the process, or hashed.

@@ -9,6 +9,7 @@
 #include "globals.h"
 #include "graph_node.h"
 #include "maps.h"
+#include "multicast.h"
 #include "table.h"
 
 #define PIECE ((uint64_t)1 << 20)
@@ -93,10 +94,10 @@ static void plan_alloc(struct plan *p, const struct alloc *a)
 		plan_piece(p, a, a->addr, a->addr + a->size);
 }
 
-/* The recorder does not save host memory that the process registered, nor another process's memory. */
+/* The recorder does not save host memory that the process registered, nor another process's memory, nor memory of multicast objects. */
 static bool is_candidate(const struct alloc *a)
 {
-	return a->live && a->kind != ALLOC_REGISTERED && a->kind != ALLOC_IPC &&
+	return a->live && a->kind != ALLOC_REGISTERED && a->kind != ALLOC_IPC && !(a->kind == ALLOC_VMM && !a->trigger && multicast_has(a->id)) &&
 	       (maps_phases() == 0 || (maps_capture_phase() > 0 && a->phase >= maps_capture_phase()));
 }
 

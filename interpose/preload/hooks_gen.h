@@ -52,9 +52,14 @@
 	X(cuMemFreeAsync_ptsz) \
 	X(cuMemAddressReserve) \
 	X(cuMemAddressFree) \
+	X(cuMemCreate) \
 	X(cuMemMap) \
 	X(cuMemUnmap) \
 	X(cuMemRetainAllocationHandle) \
+	X(cuMulticastCreate) \
+	X(cuMulticastAddDevice) \
+	X(cuMulticastBindMem) \
+	X(cuMulticastBindAddr) \
 	X(cuEventCreate) \
 	X(cuEventDestroy_v2) \
 	X(cuLaunchKernel) \
@@ -139,7 +144,6 @@
 	X(cuFuncGetModule) \
 	X(cuFuncGetName) \
 	X(cuFuncGetParamInfo) \
-	X(cuMemCreate) \
 	X(cuMemRelease) \
 	X(cuMemSetAccess) \
 	X(cuMemcpyDtoH_v2) \

@@ -10,6 +10,7 @@
 #include "exact.h"
 #include "gaps.h"
 #include "maps.h"
+#include "multicast.h"
 #include "stack.h"
 #include "medusa.h"
 
@@ -342,8 +343,10 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 	if (!hook_enter())
 		return REAL(cuMemMap)(ptr, size, offset, handle, flags);
 	rc = REAL(cuMemMap)(ptr, size, offset, handle, flags);
-	if (rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS) {
 		note_alloc(ALLOC_VMM, ptr, size, flags);
+		multicast_mapped(handle, ptr, size);
+	}
 	hook_leave();
 	return rc;
 }

@@ -893,4 +893,16 @@ static inline void trace_host(struct trace_writer *w, const struct host_range *r
 	trace_finish(w);
 }
 
+static inline void trace_multicast(struct trace_writer *w, uint32_t alloc, const char *reason)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += trace_size_str(reason);
+	if (!trace_begin(w, 61, framed))
+		return;
+	trace_put_u32(w, alloc);
+	trace_put_str(w, reason);
+	trace_finish(w);
+}
+
 #endif

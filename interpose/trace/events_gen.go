@@ -113,6 +113,7 @@ const (
 	TypeCollective  Type = 58
 	TypeResult      Type = 59
 	TypeHost        Type = 60
+	TypeMulticast   Type = 61
 )
 
 func (t Type) String() string {
@@ -211,6 +212,8 @@ func (t Type) String() string {
 		return "result"
 	case TypeHost:
 		return "host"
+	case TypeMulticast:
+		return "multicast"
 	}
 	return unknown("record", uint64(t))
 }
@@ -321,6 +324,8 @@ func newRecord(t Type) Record {
 		return new(Result)
 	case TypeHost:
 		return new(Host)
+	case TypeMulticast:
+		return new(Multicast)
 	}
 	return nil
 }
@@ -1882,4 +1887,26 @@ func (r *Host) encode(e *encoder) {
 		e.u64(v.Addr)
 		e.u64(v.Size)
 	}
+}
+
+// Multicast is a "multicast" record.
+//
+// An allocation of kind vmm is a mapping of a multicast object, or of memory that was bound to one. reason names the call that showed it.
+type Multicast struct {
+	Head
+	Alloc  uint32
+	Reason string
+}
+
+// RecordType returns TypeMulticast.
+func (*Multicast) RecordType() Type { return TypeMulticast }
+
+func (r *Multicast) decode(d *decoder) {
+	r.Alloc = d.u32()
+	r.Reason = d.str()
+}
+
+func (r *Multicast) encode(e *encoder) {
+	e.u32(r.Alloc)
+	e.str(r.Reason)
 }

@@ -137,7 +137,7 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 				}
 				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.variable(c.Alloc).Name)}
 			}
-			if err := ofAnotherProcess(a, spec, all, &c); err != nil {
+			if err := ofOthers(a, spec, all, &c); err != nil {
 				return err
 			}
 			spec.Contents = append(spec.Contents, c)
@@ -207,14 +207,22 @@ func (r *run) data(p *piece, buffer []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ofAnotherProcess refuses saved memory that leads to another process's memory: only its owner knows which memory that is.
-func ofAnotherProcess(a addresses, spec *graphir.Spec, all []graphir.Content, c *graphir.Content) error {
+// ofOthers refuses saved memory that leads to another process's memory, of which only its owner knows which memory that is, or to memory
+// of a multicast object.
+func ofOthers(a addresses, spec *graphir.Spec, all []graphir.Content, c *graphir.Content) error {
 	for _, f := range c.Relocations {
+		if f.Pointer.Space != graphir.SpaceAlloc {
+			continue
+		}
+		al, what := &a.allocs[f.Pointer.Index], "another process's memory"
+		if al.Multicast != "" {
+			what = "memory of a multicast object"
+		}
 		// mutant: memory of another process, by way of saved memory
-		if f.Pointer.Space == graphir.SpaceAlloc && a.allocs[f.Pointer.Index].Kind == graphir.AllocIPC {
+		if al.Kind == graphir.AllocIPC || al.Multicast != "" {
 			at := leadsTo(spec, all, target{c.Space, c.Alloc})
-			return &RefusedError{at.label, at.node, nodeTypeName(uint32(at.kind)), fmt.Sprintf("%s#%d+%d, which it reaches, refers to another process's memory (alloc#%d)",
-				c.Space, c.Alloc, c.Offset+uint64(f.Offset), f.Pointer.Index)}
+			return &RefusedError{at.label, at.node, nodeTypeName(uint32(at.kind)), fmt.Sprintf("%s#%d+%d, which it reaches, refers to %s (alloc#%d)",
+				c.Space, c.Alloc, c.Offset+uint64(f.Offset), what, f.Pointer.Index)}
 		}
 	}
 	return nil

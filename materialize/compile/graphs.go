@@ -198,6 +198,8 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return refuse("managed memory (alloc#%d)", ptr.Index)
 	case al.Kind == graphir.AllocIPC: // mutant: memory of another process
 		return refuse("another process's memory (alloc#%d)", ptr.Index)
+	case al.Multicast != "": // mutant: memory of a multicast object
+		return refuse("memory of a multicast object (alloc#%d, %s)", ptr.Index, al.Multicast)
 	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Index):
 		return refuse("a mapping of the capture phase contiguous to one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
 	case al.Kind == graphir.AllocRegistered && al.Born > c.deadline: // mutant: host memory registered in the capture phase

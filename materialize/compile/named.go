@@ -38,6 +38,10 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 		if err != nil {
 			return nil, fmt.Errorf("compile tensor %q: %w", t.Name, err)
 		}
+		// mutant: tensor in memory of a multicast object
+		if at.Space == graphir.SpaceAlloc && a.allocs[at.Index].Multicast != "" {
+			return nil, fmt.Errorf("compile tensor %q: it lies in memory of a multicast object (alloc#%d, %s)", t.Name, at.Index, a.allocs[at.Index].Multicast)
+		}
 		out = append(out, graphir.Tensor{
 			Name: t.Name, Role: graphir.Role(t.Role), DType: graphir.DType(t.Dtype), At: at, Size: t.Size,
 			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == contract.FillDistinct,

@@ -46,6 +46,50 @@ func TestRefusedMemory(t *testing.T) {
 	}
 }
 
+// Memory of a multicast object is memory of several GPUs: a graph that refers to it, a table that leads to it, and a tensor there are refused with the call
+// that showed it. Such memory that only the engine uses is no obstacle.
+func TestMulticastMemory(t *testing.T) {
+	// fill returns records that follow the mark of ready.
+	compile := func(fill func(tp *tape, at place) []trace.Record) error {
+		_, err := compilePair(t, func(tp *tape, at place) {
+			tp.function(0, trace.ModuleModule, "k", 8)
+			for i := range 2 {
+				tp.alloc(at(i), 4096)
+				tp.recs[len(tp.recs)-1].(*trace.Alloc).Kind = trace.AllocVMM
+			}
+			tp.add(&trace.Multicast{Alloc: 1, Reason: "cuMulticastBindMem: a reason"})
+			tp.phase("warmup")
+			late := fill(tp, at)
+			tp.phase("ready")
+			tp.add(late...)
+		})
+		return err
+	}
+	capture := func(tp *tape, to uint64) { tp.capture("g", 1, tp.kernel(0, to)) }
+	if err := compile(func(tp *tape, at place) []trace.Record { capture(tp, at(0)); return nil }); err != nil {
+		t.Errorf("other memory: %v", err)
+	}
+	for name, fill := range map[string]func(*tape, place) []trace.Record{
+		`graph "g": node 0 (k): it refers to memory of a multicast object (alloc#1, cuMulticastBindMem: a reason)`: func(tp *tape, at place) []trace.Record {
+			capture(tp, at(1))
+			return nil
+		},
+		`tensor "input": it lies in memory of a multicast object (alloc#1, cuMulticastBindMem: a reason)`: func(tp *tape, at place) []trace.Record {
+			capture(tp, at(0))
+			return []trace.Record{&trace.Tensor{Name: "input", Addr: at(1), Size: 64, Shape: []int64{64}}}
+		},
+		`alloc#2+0, which it reaches, refers to memory of a multicast object (alloc#1)`: func(tp *tape, at place) []trace.Record {
+			table := tp.alloc(at(2), 8)
+			capture(tp, at(2))
+			return []trace.Record{&trace.Content{Alloc: table, Data: binary.LittleEndian.AppendUint64(nil, at(1)+16)}}
+		},
+	} {
+		if err := compile(fill); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+}
+
 // A tensor map stands for its arguments: its other bytes, and the address's place among them, are the driver's affair.
 func TestTensorMaps(t *testing.T) {
 	encoded := func(address uint64, other byte) []byte {

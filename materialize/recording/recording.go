@@ -69,6 +69,7 @@ type Allocation struct {
 	Born, Died uint64
 	Thread     uint32
 	Stack      string // of the call
+	Multicast  string // why it is memory of several GPUs; empty: it is of one
 }
 
 // Module is a loaded module.
@@ -225,6 +226,11 @@ func (r *Recording) add(rec trace.Record) error {
 		r.Blocks = append(r.Blocks, v)
 	case *trace.Exact:
 		r.Region = graphir.Region{Base: v.Base, Size: v.Size}
+	case *trace.Multicast:
+		if int(v.Alloc) >= len(r.Allocs) {
+			return fmt.Errorf("multicast memory in allocation %d: %w", v.Alloc, ErrDangling)
+		}
+		r.Allocs[v.Alloc].Multicast = v.Reason
 	case *trace.ExactLimit:
 		r.Limits = append(r.Limits, v)
 	case *trace.Host:

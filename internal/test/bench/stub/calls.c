@@ -134,8 +134,11 @@ static void reservation(void)
 
 static void mapping(void)
 {
+	static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 	CUdeviceptr p = (CUdeviceptr)(uintptr_t)host;
-	cuMemMap(p, 4096, 0, 0, 0);
+	CUmemGenericAllocationHandle physical = 1;
+	cuMemCreate(&physical, 4096, &prop, 0);
+	cuMemMap(p, 4096, 0, physical, 0);
 	cuMemUnmap(p, 4096);
 }
 
@@ -315,7 +318,7 @@ static const struct {
 	{"stream-memory", stream_memory, 8, 10000, "cuMemAllocAsync cuMemAllocAsync_ptsz cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz cuMemFreeAsync cuMemFreeAsync_ptsz"},
 	{"imported-memory", imported_memory, 4, 20000, "cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle"},
 	{"reservation", reservation, 2, 20000, "cuMemAddressReserve cuMemAddressFree"},
-	{"mapping", mapping, 2, 20000, "cuMemMap cuMemUnmap"},
+	{"mapping", mapping, 3, 20000, "cuMemCreate cuMemMap cuMemUnmap"},
 	{"questions", questions, 6, 20000, "cuMemGetAddressRange_v2 cuPointerGetAttribute cuPointerGetAttributes cuIpcGetMemHandle cuMemRetainAllocationHandle cuCtxEnablePeerAccess"},
 	{"cuEventCreate+cuEventDestroy", event, 2, 20000, "cuEventCreate cuEventDestroy_v2"},
 	{"cuGraphKernelNodeSetParams", set, 1, 200000, "cuGraphKernelNodeSetParams_v2"},
