@@ -105,9 +105,9 @@ void shared_device(void)
 	b = start_process();
 	CHECK(tell(&b, 'f') == all - 1);
 	/* the other device is shared as well, and counted by itself */
-	CHECK(tell(&a, 'o') == 0 && tell(&a, 'f') == all && tell(&a, 't') == 0);
-	CHECK(tell(&b, 'f') == all - 1 && tell(&b, 't') == 0 && tell(&b, 't') == 0);
-	CHECK(tell(&b, 'o') == 0 && tell(&b, 'f') == all - 1);
+	CHECK(tell(&a, 'o') == 0 && tell(&a, 'f') == all && tell(&a, 't') == 0 && tell(&a, 't') == 0);
+	CHECK(tell(&b, 'f') == all - 1 && tell(&b, 't') == 0);
+	CHECK(tell(&b, 'o') == 0 && tell(&b, 'f') == all - 2);
 	close(a.commands);
 	close(b.commands);
 	CHECK(waitpid(a.pid, &status, 0) == a.pid && status == 0);
