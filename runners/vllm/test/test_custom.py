@@ -1,6 +1,7 @@
 """Tests of custom all-reduce in graphs, with stand-ins for torch and vLLM. They need neither."""
 
 import contextlib
+import importlib
 import os
 import sys
 import types
@@ -88,7 +89,7 @@ class Customs(unittest.TestCase):
         self.streams, self.own, self.captures = [], False, True
         with mock.patch.dict(sys.modules, stand_ins(self)):
             sys.modules.pop("medusa_vllm.custom", None)
-            from medusa_vllm import custom
+            custom = importlib.import_module("medusa_vllm.custom")
         self.custom, self.all_reduce = custom, AllReduce(self)
         self.library, self.session = custom.Custom(self.all_reduce), mock.Mock()
         self.marked = Marked(self.library)

@@ -114,7 +114,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(reason())
         several = config(lora_config=object(), parallel_config__distributed_executor_backend="mp", parallel_config__world_size=2, parallel_config__pipeline_parallel_size=1)
         self.assertIn("LoRA on several ranks", gate.ranks_reason(several, "0.26.0") or "")
-        self.assertIsNone(reason(world_size=1, distributed_executor_backend="uni", vllm="0.33.0"))
+        self.assertIsNone(reason(world_size=1, distributed_executor_backend="uni", vllm="0.32.0"))
         for change, word in (
             ({"data_parallel_size": 2}, "data_parallel_size"),
             ({"pipeline_parallel_size": 2}, "pipeline_parallel_size"),
@@ -123,7 +123,7 @@ class Gate(unittest.TestCase):
             ({"nnodes": 2}, "machines"),
             ({"distributed_executor_backend": "ray"}, "executor ray (supported: mp)"),
             ({"enable_eplb": True}, "eplb"),
-            ({"vllm": "0.33.0"}, "0.33.0 (supported: 0.26.0)"),
+            ({"vllm": "0.32.0"}, "0.32.0 (supported: 0.26.0, 0.33.0)"),
         ):
             with self.subTest(change):
                 self.assertIn(word, reason(**change) or "")
