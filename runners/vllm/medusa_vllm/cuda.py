@@ -1,8 +1,8 @@
-"""vLLM's CUDA platform with Medusa's worker. In and out: as platform.choose_worker."""
+"""vLLM's CUDA platform with Medusa's worker. In and out: as platform.choose_engines and choose_worker."""
 
 from vllm.platforms.cuda import CudaPlatform
 
-from .platform import choose_worker
+from .platform import choose_engines, choose_worker
 
 COMMUNICATOR = "medusa_vllm.communicators.Communicator"
 
@@ -12,7 +12,8 @@ class Platform(CudaPlatform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config):
-        choose_worker(vllm_config.parallel_config)
+        if choose_engines(vllm_config):
+            choose_worker(vllm_config.parallel_config)
         super().check_and_update_config(vllm_config)
 
     @classmethod

@@ -15,6 +15,7 @@ TRY = "try"  # of MEDUSA_VLLM
 SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.30.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 RANKS = ("0.26.0", "0.33.0")  # with which several ranks were tested
+ENGINES = ("0.26.0",)  # with which several engines (data parallelism) were tested
 COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
 # Passes of the compiler whose kernels hold a collective operation.
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
@@ -113,8 +114,6 @@ def ranks_reason(config, vllm):
     fused = [name for name in FUSED if getattr(passes, name, False)]
     executor = executor if isinstance(executor, str) else getattr(executor, "__name__", type(executor).__name__)
     checks = [
-        # mutant: engines that share requests
-        (parallel.data_parallel_size > 1, "several engines (data_parallel_size)"),
         # mutant: ranks with different layers
         (parallel.pipeline_parallel_size > 1, "ranks with different layers (pipeline_parallel_size)"),
         (getattr(parallel, "prefill_context_parallel_size", 1) > 1, "ranks that share a prefill's context (prefill_context_parallel_size)"),
@@ -134,6 +133,29 @@ def ranks_reason(config, vllm):
         # mutant: ranks that sleep
         (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),
         (several and vllm.split("+")[0] not in RANKS, f"several ranks with vLLM {vllm} (supported: {', '.join(RANKS)})"),
+    ]
+    return next((reason for applies, reason in checks if applies), None)
+
+
+def engines_reason(config, vllm, run):
+    """Several engines (data parallelism) have to be those of one command on one machine, which share nothing. One engine makes their artifact."""
+    parallel = config.parallel_config
+    checks = [
+        # mutant: recording of several engines
+        (run != contract.RUN_RESTORE, "an artifact is made by one engine (leave data_parallel_size out: all engines of a start can be restored from it)"),
+        # mutant: engines that share experts
+        (config.model_config.is_moe, "engines that share experts (data_parallel_size)"),
+        # mutant: engines of several ranks
+        (parallel.world_size > 1, f"engines of {parallel.world_size} ranks each (data_parallel_size)"),
+        # mutant: engines of several commands
+        (parallel.data_parallel_external_lb or parallel.data_parallel_hybrid_lb, "engines that several commands start (data_parallel_external_lb, data_parallel_hybrid_lb)"),
+        # mutant: engines of several machines
+        (parallel.data_parallel_size_local != parallel.data_parallel_size, "engines on several machines (data_parallel_size_local)"),
+        # mutant: engines that Ray starts
+        (parallel.data_parallel_backend != "mp", f"engines under {parallel.data_parallel_backend} (data_parallel_backend, supported: mp)"),
+        # mutant: devices that are chosen by number
+        (getattr(parallel, "assigned_physical_gpu_ids", None) is not None, "several engines on chosen devices (device_ids)"),
+        (vllm.split("+")[0] not in ENGINES, f"several engines with vLLM {vllm} (supported: {', '.join(ENGINES)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)
 

@@ -8,7 +8,7 @@ import os
 import sys
 from importlib import metadata
 
-from . import contract, fingerprint, gate, metrics
+from . import contract, engines, fingerprint, gate, metrics
 
 WORKER = "medusa_vllm.worker.Worker"
 GROUP, NAME = "vllm.platform_plugins", "medusa"
@@ -63,6 +63,23 @@ def rival(points=None):
         if point.name != NAME and point.load()() is not None:
             return f"another platform plug-in is active ({point.name})"
     return None
+
+
+def choose_engines(config, refuse=native):
+    """Whether the engines that this process may start take part. They get to know that they are several. If they do not, all of them start as vLLM's own,
+    for one reason: the worker that each would get cannot know how many there are."""
+    if os.environ.get(contract.ENV_VLLM_STAYS_OUT):
+        return False  # refused before: vLLM makes its configuration more than once
+    if config.parallel_config.data_parallel_size > 1:
+        run = os.environ.get(contract.ENV_RUN)
+        reason = gate.engines_reason(config, metadata.version("vllm"), run or contract.RUN_RESTORE)
+        # mutant: engines that are not supported
+        if reason:
+            if run:
+                refuse(reason)
+            return False
+        engines.announce(config.parallel_config)
+    return True
 
 
 def choose_worker(parallel_config, refuse=native):

@@ -26,7 +26,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 
-from . import blocks, communicators, compiled, contract, control, drafts, elastic, gate, identity, inputs, metrics, platform, queries, share, steps
+from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, platform, queries, share, steps
 from .breakable import wrapper_in
 from .graphs import GraphManager
 from .sleep import Sleeper
@@ -59,6 +59,7 @@ class Worker(control.Resized, Sleeper):
         ranks = self.parallel_config.world_size
         if ranks > 1:
             os.environ.update({contract.ENV_RANK: str(self.rank), contract.ENV_WORLD_SIZE: str(ranks)})
+        engines.enter(self.parallel_config)
         try:
             self.open()
         except medusa.MedusaError as e:
@@ -93,7 +94,7 @@ class Worker(control.Resized, Sleeper):
         if reason:
             self.session.refuse(reason)
         else:
-            torch.cuda.set_device(self.local_rank)
+            torch.cuda.set_device(engines.device(self.local_rank, self.parallel_config))
             self.own("identify engine", self.identify)
 
     def identify(self):
@@ -337,7 +338,8 @@ class Worker(control.Resized, Sleeper):
         """For tests: the addresses of named tensors and graphs."""
         path = os.environ.get(contract.ENV_VLLM_PLACES)
         if path and self.session:
-            with open(path if self.parallel_config.world_size == 1 else f"{path}.{self.rank}", "w", encoding="utf-8") as f:
+            path = engines.own_file(path, self.parallel_config) if self.parallel_config.world_size == 1 else f"{path}.{self.rank}"
+            with open(path, "w", encoding="utf-8") as f:
                 json.dump(self.session.places() | {"process": os.getpid()}, f)
 
     def drop(self, reason):

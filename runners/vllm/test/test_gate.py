@@ -116,7 +116,6 @@ class Gate(unittest.TestCase):
         self.assertIn("LoRA on several ranks", gate.ranks_reason(several, "0.26.0") or "")
         self.assertIsNone(reason(world_size=1, distributed_executor_backend="uni", vllm="0.32.0"))
         for change, word in (
-            ({"data_parallel_size": 2}, "data_parallel_size"),
             ({"pipeline_parallel_size": 2}, "pipeline_parallel_size"),
             ({"prefill_context_parallel_size": 2}, "prefill_context"),
             ({"decode_context_parallel_size": 2}, "decode_context"),
