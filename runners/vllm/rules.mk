@@ -19,7 +19,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-data-parallel test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 # The link is the name by which fastsafetensors loads the runtime.
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
@@ -73,6 +73,10 @@ test-vllm-sleep: vllm
 # Tensor parallel ranks, with collective calls in graphs; RANKS_OF=2,4, VLLM_CASES="--models qwen2-moe --set enable_expert_parallel=true".
 test-vllm-ranks: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/ranks_run.py $(VLLM_RUN) --ranks $(or $(RANKS_OF),2) $(VLLM_CASES)
+
+# `vllm serve` with two engines of a dense model (data parallelism), from an artifact that one engine made.
+test-vllm-data-parallel: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/data_parallel.py $(VLLM_RUN)
 
 # The artifact bundles the output of JIT compilers: a first start on another machine does not compile.
 test-vllm-caches: vllm
