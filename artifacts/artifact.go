@@ -82,6 +82,7 @@ type Verification struct {
 	Unchanged       string
 	UnchangedChunks []byte
 	Results         string `json:",omitempty"` // why the results of replays were not compared; empty: they were
+	Alone           bool   `json:",omitempty"` // no other rank was running: graphs with collective calls have no results to compare with
 	// Device memory that was free once the self test was served, natively and restored, with the same KV cache; 0: not known.
 	NativeFree, RestoredFree uint64
 }

@@ -101,7 +101,7 @@ func (m *Manifest) encode() ([]byte, error) {
 			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
-			RestoredFree: v.RestoredFree, Results: v.Results},
+			RestoredFree: v.RestoredFree, Results: v.Results, Alone: v.Alone},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -144,7 +144,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
 			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree,
-			Results: v.Results},
+			Results: v.Results, Alone: v.Alone},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {

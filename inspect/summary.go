@@ -151,5 +151,8 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	} else {
 		t.Row("verified\t%d graphs on %s, driver %s", len(v.Graphs), v.Device, v.Driver)
 	}
+	if s.Verification.Alone {
+		t.Row("made alone\tno other rank was running: graphs with collective calls have no results that a start could compare")
+	}
 	return t.Flush()
 }

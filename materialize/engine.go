@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"medusa/artifacts"
 	"medusa/internal/contract"
@@ -26,6 +27,7 @@ type engine struct {
 	log     io.Writer         // receives the engine's own output; nil: only the file does
 	caches  string            // folder of JIT compilers' caches
 	kept    *series           // of an earlier series; nil: none is resumed
+	alone   int               // ranks that are run one after another; 0: the command starts all of its ranks
 }
 
 // placement is the place of a recorded run's device memory: a region, or the driver's choice, with gaps or without.
@@ -45,6 +47,7 @@ func (e *engine) record(ctx context.Context, name string, run contract.Run, at p
 	if run != contract.RunProfile {
 		told.KVBytes, told.WorkspaceBytes = sizes(profiles)
 	}
+	told.Peers = e.peers(name)
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: told.Environ()}
 	return after(e.run(ctx, name, cfg), func() ([]*recording.Recording, error) { return readRanks(name, path, e.ready) })
 }
@@ -91,13 +94,22 @@ func sizes(profiles []kvprofile.Profile) (kv, workspace []uint64) {
 	return kv, workspace
 }
 
+// run starts the engine for one run of the series, once or for each rank.
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {
-	cfg.ExtraEnv = append(cfg.ExtraEnv, e.env...)
+	cfg.ExtraEnv = slices.Concat(cfg.ExtraEnv, e.env)
+	if e.alone == 0 {
+		return e.start(ctx, name, logSuffix, cfg)
+	}
+	return e.runAlone(ctx, name, cfg)
+}
+
+// start starts the engine's command once. Its output goes to a file with the suffix.
+func (e *engine) start(ctx context.Context, name, suffix string, cfg interpose.Config) error {
 	cmd, err := interpose.Command(ctx, cfg, e.argv)
 	if err != nil {
 		return err
 	}
-	kept := newOutput(filepath.Join(e.dir, name+logSuffix))
+	kept := newOutput(filepath.Join(e.dir, name+suffix))
 	out := io.Writer(kept)
 	if e.log != nil {
 		out = io.MultiWriter(e.log, kept)

@@ -16,6 +16,11 @@ import (
 // region cannot serve, or that does not reach ready there, is recorded with memory at the driver's choice: its artifact has no
 // addresses. Each attempt takes another region, so that a constant that looked like an address once does not again.
 func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
+	// mutant: addresses that a communicator would not bear
+	if e.alone > 0 {
+		// A communicator may hand its memory to the other ranks in a way that memory of a region cannot serve, which no run of this series shows.
+		return e.record(ctx, runRecordA, contract.RunRecord, placement{}, profiles)
+	}
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
 	a, err := e.record(ctx, runRecordA, contract.RunRecord, placement{region: region}, profiles)

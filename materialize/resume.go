@@ -46,12 +46,13 @@ const candidateFile = "candidate"
 // series describes kept traces: their command, the folder of JIT compilers' caches, and the profiles of their runs.
 type series struct {
 	Argv     []string            `json:"argv"`
+	Alone    int                 `json:"alone,omitempty"`    // ranks that were run one after another
 	Caches   string              `json:"caches"`             // path of the JIT compilers' caches
 	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of record-a and record-b, by rank; none: they have not been made
 }
 
 func (e *engine) keep(s series) error {
-	s.Argv, s.Caches = e.argv, e.caches
+	s.Argv, s.Alone, s.Caches = e.argv, e.alone, e.caches
 	data, err := json.Marshal(s)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(e.dir, seriesFile), data, 0o644)
@@ -74,6 +75,10 @@ func (e *engine) resume() error {
 	}
 	if !slices.Equal(s.Argv, e.argv) {
 		return fmt.Errorf("resume %s: its traces are of the command %q", e.dir, s.Argv)
+	}
+	// mutant: series of ranks that ran together
+	if s.Alone != e.alone {
+		return fmt.Errorf("resume %s: its traces are of a series with --ranks-alone %d, not %d (0: without)", e.dir, s.Alone, e.alone)
 	}
 	e.kept = &s
 	return nil

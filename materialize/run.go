@@ -30,8 +30,11 @@ type Options struct {
 	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
-	Now     time.Time
-	Dirs    []Dir // directories to bundle, besides the JIT compilers' caches (artifacts/bundled.Caches)
+	Alone   int               // so many ranks, each on this machine's GPU without the others; 0: the command starts all of its ranks
+	// Communicator is the device memory in bytes that a rank's communicator takes, which is not seen if Alone.
+	Communicator uint64
+	Now          time.Time
+	Dirs         []Dir // directories to bundle, besides the JIT compilers' caches (artifacts/bundled.Caches)
 	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and its purpose.
@@ -75,7 +78,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	defer remove()
 	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
-	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log, alone: o.Alone}
 	if o.Resume {
 		if err := e.resume(); err != nil {
 			return nil, err
@@ -111,6 +114,9 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 		return nil, err
 	}
 	caches, err := cachesOf(profiles)
+	if err == nil && o.Alone > 0 {
+		err = leaveRoom(caches, o.Communicator)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +130,9 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	for rank, part := range byRank(c.art) {
 		v := c.verified[rank]
 		part.Created, part.Verification = o.Now, v.record
+		if o.Alone > 0 {
+			forgetResults(part)
+		}
 		for i := range part.Spec.Triggers {
 			part.Spec.Triggers[i].Launches = v.launches(part.Spec.Triggers[i].Batch)
 		}
@@ -181,6 +190,9 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 			}
 			k.KVBytes -= k.reserve
 		}
+		if o.Alone > 0 {
+			alike(caches)
+		}
 		c, err := makeCandidate(ctx, e, o, caches, steps)
 		if err != nil {
 			return nil, err
@@ -190,7 +202,8 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 			k := &caches[i]
 			if k.Elastic() {
 				// A start maps less if there is less room, so no other recording is needed.
-				byRank(c.art)[i].KV.Measured(min(v.nativeFree, v.restoredFree))
+				free := min(v.nativeFree, v.restoredFree)
+				byRank(c.art)[i].KV.Measured(free - min(free, o.unseen()))
 				continue
 			}
 			shrunk := k.profiled - k.KVBytes

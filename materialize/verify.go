@@ -197,7 +197,10 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	told.KVBytes, told.WorkspaceBytes = sizes(profiles)
-	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file(digestFile), file(selfTestFile), file(statusFile)
+	told.CheckOut, told.SelfTestOut, told.Status = file(digestFile), file(selfTestFile), file(statusFile)
+	if told.Peers = e.peers(name); told.Peers == "" {
+		told.Rendezvous = dir
+	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: told.Environ()}
 	if told.Run == contract.RunCheckNative {
 		cfg.Mode, cfg.TracePath = interpose.Record, filepath.Join(e.dir, name+traceSuffix)

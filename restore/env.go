@@ -63,6 +63,9 @@ func readEnvironment() (environment, error) {
 			return env, fmt.Errorf("read %s: %s needs %s", contract.EnvRun, start.Run, name)
 		}
 	}
+	if err := env.checkPeers(); err != nil {
+		return env, err
+	}
 	env.CheckOut, env.SelfTestOut = env.rank.file(env.CheckOut), env.rank.file(env.SelfTestOut)
 	if env.kvBytes, err = env.rank.size(contract.EnvKVBytes, env.KVBytes); err != nil {
 		return env, err

@@ -40,7 +40,7 @@ func statedRank() rank {
 	return rank{uint32(index), uint32(count)}
 }
 
-// several reports whether the engine has more than one worker.
+// several reports whether the engine has more than one worker. They need not be running (environment.alone).
 func (r rank) several() bool { return r.count > 1 }
 
 // file is this worker's own file if the others write theirs.

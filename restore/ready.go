@@ -85,6 +85,9 @@ func (s *Session) checker(m *memory.Map, execs []cuda.GraphExec, native bool, go
 	if s.end != nil {
 		p.Overdue = s.overdue
 	}
+	if s.env.alone() {
+		p.OfPeers = s.peers.reach
+	}
 	for _, g := range s.source.artifact.Verification.Graphs {
 		p.Varying[g.Label] = !g.NativeDeterministic
 	}

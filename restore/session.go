@@ -75,6 +75,7 @@ type Session struct {
 	rest      rest            // of the restored graphs
 	earlier   *earlier        // memory before the phases that a restored start skips; check-native
 	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
+	peers     peers           // memory with results for which other ranks' data were stood in
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None. It makes no driver call.

@@ -56,7 +56,7 @@ func (s *Session) open() *Fallback {
 	if s.env.run == Check {
 		path = s.env.CheckPlan
 	}
-	if s.env.run == Restore && s.env.rank.several() && s.env.Rendezvous == "" {
+	if s.env.run == Restore && s.env.rank.several() && !s.env.alone() && s.env.Rendezvous == "" {
 		return &Fallback{Incompatible, errNoMeeting}
 	}
 	if !live.Present() {

@@ -62,6 +62,8 @@ EXPORT int medusa_session_provide(medusa_step before_replay, medusa_step eager, 
 }
 EXPORT int medusa_session_collectives(medusa_collective_call make, void *arg) { UNLESS_FORKED(goSessionCollectives(make, arg)); }
 EXPORT int medusa_session_connect(medusa_run step, void *arg) { UNLESS_FORKED(goSessionConnect(step, arg)); }
+EXPORT int medusa_session_alone(void) { UNLESS_FORKED(goSessionAlone()); }
+EXPORT int medusa_session_stand_in(const struct medusa_collective *call, uint64_t stream) { UNLESS_FORKED(goSessionStandIn((void *)call, stream)); }
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
 EXPORT int medusa_session_usable(size_t graph, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(graph, exec)); }
 EXPORT int medusa_session_sleep(void) { UNLESS_FORKED(goSessionSleep()); }

@@ -103,6 +103,12 @@ int medusa_session_collectives(medusa_collective_call make, void *arg);
  * it before medusa_session_graphs, on all ranks or on none: there all ranks take the step at the same time, once all graphs with calls are built and
  * before any is replayed. */
 int medusa_session_connect(medusa_run step, void *arg);
+/* Returns 1 if this process is one of several ranks, and no other rank is running (medusa materialize --ranks-alone). The engine then makes no
+ * communicator, and calls medusa_session_stand_in in place of each of its calls. */
+int medusa_session_alone(void);
+/* Puts a local operation on the stream (a CUstream), in place of a call of the communicator: the result has this rank's data in place of the
+ * others'. The marks stay: medusa_mark_collective comes before it, medusa_mark_collective_end after it. */
+int medusa_session_stand_in(const struct medusa_collective *call, uint64_t stream);
 /* The engine does not support the purpose of this start, or cannot use the graphs of medusa_session_graphs. A recording run ends.
  * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

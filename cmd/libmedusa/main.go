@@ -349,6 +349,23 @@ func goSessionConnect(step C.medusa_run, arg unsafe.Pointer) C.int {
 	})
 }
 
+//export goSessionAlone
+func goSessionAlone() C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if s.Alone() {
+			return 1, nil
+		}
+		return 0, nil
+	})
+}
+
+//export goSessionStandIn
+func goSessionStandIn(call unsafe.Pointer, stream C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		return 0, s.StandIn((*contract.Collective)(call), cuda.Stream(stream))
+	})
+}
+
 //export goSessionRefuse
 func goSessionRefuse(reason *C.char) C.int {
 	return with(func(s *restore.Session) (int, error) {

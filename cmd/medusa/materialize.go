@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/artifacts/store"
+	"medusa/internal/contract"
 	"medusa/internal/garbage"
 	"medusa/internal/printable"
 	"medusa/interpose"
@@ -20,6 +22,8 @@ import (
 func newMaterializeCmd() *cobra.Command {
 	var output, traces, until, resume string
 	var verbose, embed bool
+	var alone int
+	var communicator string
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
@@ -29,7 +33,11 @@ addresses, and twice to compare restored graphs with natively captured ones. FIL
 all that it printed in that start is in FILE.log.
 
 The output of JIT compilers (torch.compile, Triton, FlashInfer) in these starts is bundled, unless a variable names their cache.
-Directories given with --dir are bundled as the runs left them. restore unpacks them to their old place, or to the place of its --dir.`,
+Directories given with --dir are bundled as the runs left them. restore unpacks them to their old place, or to the place of its --dir.
+
+With --ranks-alone N, an engine of N GPUs is recorded on a machine with one GPU: each start is made N times, once for each rank, with no other
+rank running. ENGINE then is the command that starts one rank (` + contract.EnvRank + ` says which), and the engine has to support it (docs/ranks.md). Graphs
+with collective calls are verified, but a restored start cannot check their results.`,
 		Example: `  medusa materialize -o llama.medusa -- reference run --model ./llama
   medusa materialize -o llama.medusa -- vllm serve ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,12 +51,23 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 			if until != "" && (!slices.Contains(materialize.Untils, until) || traces == "" && resume == "") {
 				return usageError{fmt.Errorf("--until takes one of %s, with --keep-traces or --resume", strings.Join(materialize.Untils, ", "))}
 			}
+			if cmd.Flags().Changed("ranks-alone") && alone < 2 {
+				return usageError{errors.New("--ranks-alone takes the number of ranks, at least 2")}
+			}
+			if alone == 0 && cmd.Flags().Changed("communicator-memory") {
+				return usageError{errors.New("--communicator-memory is for --ranks-alone: ranks that run together have their communicator")}
+			}
+			unseen, err := store.ParseSize(communicator)
+			if err != nil {
+				return usageError{fmt.Errorf("--communicator-memory: %w", err)}
+			}
 			garbage.Seldom()
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err
 			}
-			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: cmp.Or(traces, resume), Until: until, Resume: resume != "", EmbedImages: embed, Now: time.Now().UTC()}
+			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: cmp.Or(traces, resume), Until: until, Resume: resume != "", EmbedImages: embed,
+				Alone: alone, Communicator: uint64(unseen), Now: time.Now().UTC()}
 			places, err := readDirs(dirs)
 			if err != nil {
 				return usageError{err}
@@ -84,6 +103,8 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command finished are not repeated")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
+	cmd.Flags().IntVar(&alone, "ranks-alone", 0, "number of ranks, which are run one after another on one GPU")
+	cmd.Flags().StringVar(&communicator, "communicator-memory", "1G", "with --ranks-alone: device memory that a rank's communicator will take")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
 }

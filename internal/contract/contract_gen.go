@@ -317,6 +317,18 @@ const (
 
 var allRun = []Run{RunProfile, RunRecord, RunCheckNative, RunCheckRestored, RunRestore}
 
+// How a process does without the other ranks. `absent`: a call of the communicator gives this rank's own data in place of the others'. `zeros`:
+// outside of captures it gives zeros instead.
+type Peers string
+
+// The values of Peers.
+const (
+	PeersAbsent Peers = "absent"
+	PeersZeros  Peers = "zeros"
+)
+
+var allPeers = []Peers{PeersAbsent, PeersZeros}
+
 // The names of variables.
 const (
 	// record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
@@ -348,6 +360,9 @@ const (
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
 	// restore and check-restored: directory through which ranks agree that all of them restore
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
+	// absent or zeros: this process is one of several ranks, and none of the others is running (ranks). restore does not
+	// take it
+	EnvPeers = "MEDUSA_PEERS"
 	// restore and check-restored: the artifact. restore: also a folder with artifacts (*.medusa), from which the process
 	// takes the most recently used one that fits its device and model
 	EnvArtifact = "MEDUSA_ARTIFACT"
@@ -466,6 +481,7 @@ type Start struct {
 	KVBytes        []uint64  // MEDUSA_KV_BYTES
 	WorkspaceBytes []uint64  // MEDUSA_WORKSPACE_BYTES
 	Rendezvous     string    // MEDUSA_RENDEZVOUS
+	Peers          Peers     // MEDUSA_PEERS
 	Artifact       string    // MEDUSA_ARTIFACT
 	Native         string    // MEDUSA_NATIVE
 	Relax          string    // MEDUSA_RELAX
@@ -491,6 +507,7 @@ func (f Start) Environ() []string {
 	env.sizes(EnvKVBytes, f.KVBytes)
 	env.sizes(EnvWorkspaceBytes, f.WorkspaceBytes)
 	env.text(EnvRendezvous, f.Rendezvous)
+	env.text(EnvPeers, string(f.Peers))
 	env.text(EnvArtifact, f.Artifact)
 	env.text(EnvNative, f.Native)
 	env.text(EnvRelax, f.Relax)
@@ -526,6 +543,7 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.KVBytes = r.sizes(EnvKVBytes)
 	f.WorkspaceBytes = r.sizes(EnvWorkspaceBytes)
 	f.Rendezvous = r.text(EnvRendezvous)
+	f.Peers = word(&r, EnvPeers, allPeers)
 	f.Artifact = r.text(EnvArtifact)
 	f.Relax = r.text(EnvRelax)
 	f.CheckOut = r.text(EnvCheckOut)

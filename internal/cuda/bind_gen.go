@@ -687,6 +687,9 @@ func (g Graph) Destroy() error {
 // CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count)
 var procStreamGetCaptureInfo = libcuda.Proc("cuStreamGetCaptureInfo_v3")
 
+// CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, unsigned int flags)
+var procStreamUpdateCaptureDependencies = libcuda.Proc("cuStreamUpdateCaptureDependencies_v2")
+
 // CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 var procGraphGetNodes = libcuda.Proc("cuGraphGetNodes")
 

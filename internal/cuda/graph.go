@@ -13,8 +13,9 @@ func (g Graph) NodeCount() (int, error) {
 	return int(n), err
 }
 
-// CaptureDependencies returns the nodes that the next captured call of the stream would depend on. After a launch, that is its node.
-func (s Stream) CaptureDependencies() ([]Node, error) {
+// Captured returns the graph into which the stream captures, or 0 if it captures nothing, and the nodes that the next captured call would depend
+// on. After a launch, that is its node.
+func (s Stream) Captured() (Graph, []Node, error) {
 	var status uint32
 	var id, count uint64
 	var graph Graph
@@ -23,9 +24,27 @@ func (s Stream) CaptureDependencies() ([]Node, error) {
 	err := procStreamGetCaptureInfo.Call(uintptr(s), uintptr(unsafe.Pointer(&status)), uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&graph)),
 		uintptr(unsafe.Pointer(&nodes)), uintptr(unsafe.Pointer(&edges)), uintptr(unsafe.Pointer(&count)))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	return slices.Clone(unsafe.Slice(nodes, count)), nil
+	const active = 1
+	if status != active {
+		return 0, nil, nil
+	}
+	return graph, slices.Clone(unsafe.Slice(nodes, count)), nil
+}
+
+// CaptureEmptyNode adds a node that does nothing to the stream's capture. Later calls of the stream come after it.
+func (s Stream) CaptureEmptyNode() error {
+	graph, before, err := s.Captured()
+	if err != nil {
+		return err
+	}
+	node, err := graph.AddEmptyNode(before)
+	if err != nil {
+		return err
+	}
+	const set = 1 // in place of the dependencies so far
+	return procStreamUpdateCaptureDependencies.Call(uintptr(s), uintptr(unsafe.Pointer(&node)), 0, 1, set)
 }
 
 // AddDependencies adds edges: the i-th leads from from[i] to to[i] with data edges[i].

@@ -30,6 +30,7 @@ type Process struct {
 	Steps    Steps
 	Varying  map[string]bool                 // graphs whose results vary natively, by label
 	Gone     func(object uint32) bool        // memory that the engine has given back since; nil: there is none
+	OfPeers  func(addr, size uint64) bool    // memory that holds other data if all ranks run; nil: they do
 	Patience time.Duration                   // for one replay
 	Overdue  func(error)                     // ends the process because a replay does not end; called by another goroutine
 	Time     func(step string) (stop func()) // measures Medusa's own steps
@@ -129,7 +130,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 		d.Graphs = append(d.Graphs, g)
 	}
 	if !c.Native {
-		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs)
+		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs, c.ofPeers)
 	}
 	// fill does not fill memory again that a graph wrote outside of its reach, so the hashes below show such writes.
 	if err := c.fill(0); err != nil {
@@ -142,6 +143,11 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 		err = c.lookCloser(d)
 	}
 	return d, err
+}
+
+// ofPeers is OfPeers for bytes of an allocation.
+func (c *Checker) ofPeers(alloc uint32, offset, size uint64) bool {
+	return c.OfPeers != nil && c.OfPeers(c.Memory.Base[alloc]+offset, size)
 }
 
 // lookCloser makes the replays that only natively captured graphs need.

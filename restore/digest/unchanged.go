@@ -17,8 +17,9 @@ type Unchanged struct {
 // StaysUnchanged are the classes that Unchanged covers. The engine may change weights, KV cache and inputs.
 var StaysUnchanged = []Class{Other, Permanent}
 
-// UnchangedOf returns the chunks of the ranges, hashed before the replays, that the replays did not change.
-func UnchangedOf(before []Range, graphs []Graph) Unchanged {
+// UnchangedOf returns the chunks of the ranges, hashed before the replays, that the replays did not change. apart says which bytes of an allocation
+// another start need not have; nil: it has all.
+func UnchangedOf(before []Range, graphs []Graph, apart func(alloc uint32, offset, size uint64) bool) Unchanged {
 	type place struct {
 		alloc  uint32
 		offset uint64
@@ -50,6 +51,17 @@ func UnchangedOf(before []Range, graphs []Graph) Unchanged {
 				if !r.Stable(c) || !bytes.Equal(r.Hash(0, c), old.Hash(0, c)) {
 					u.Chunks[(first+c)/8] &^= 1 << ((first + c) % 8)
 				}
+			}
+		}
+	}
+	for i := range before {
+		r := &before[i]
+		first := at[place{r.Alloc, r.Offset}]
+		for c := range r.Chunks() {
+			offset, size := r.Span(c)
+			// mutant: memory with results of peers
+			if apart != nil && apart(r.Alloc, offset, size) {
+				u.Chunks[(first+c)/8] &^= 1 << ((first + c) % 8)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestUnchanged(t *testing.T) {
 			{Alloc: 2, Offset: 8, Size: 1, Class: Permanent, Stride: 1, First: sums(10)},
 		}
 	}
-	u := UnchangedOf(before(1, 3), []Graph{{Ranges: after(3, 4)}, {Ranges: after(33, 4)}, {Ranges: after(3, 44)}})
+	u := UnchangedOf(before(1, 3), []Graph{{Ranges: after(3, 4)}, {Ranges: after(33, 4)}, {Ranges: after(3, 44)}}, nil)
 	if want := []byte{0b1111_0011, 0b11}; !bytes.Equal(u.Chunks, want) {
 		t.Errorf("unchanged chunks %08b, want %08b", u.Chunks, want)
 	}

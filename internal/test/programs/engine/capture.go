@@ -33,7 +33,7 @@ func (p *program) issueAll(g *programs.Graph, nodes []cuda.Node, streams []cuda.
 		if err := p.issue(&g.Ops[j], s); err != nil {
 			return fmt.Errorf("operation %d: %w", j, err)
 		}
-		last, err := s.CaptureDependencies()
+		_, last, err := s.Captured()
 		if err != nil || len(last) != 1 {
 			return fmt.Errorf("operation %d: %d nodes: %w", j, len(last), err)
 		}

@@ -167,6 +167,8 @@ int medusa_session_kernels(char *, size_t);
 int medusa_session_provide(int (*)(void *, const char *), int (*)(void *, const char *), void *);
 int medusa_session_collectives(int (*)(void *, const struct medusa_collective *, uint64_t), void *);
 int medusa_session_connect(int (*)(void *), void *);
+int medusa_session_alone(void);
+int medusa_session_stand_in(const struct medusa_collective *, uint64_t);
 int medusa_session_refuse(const char *);
 int medusa_session_usable(size_t, uint64_t *);
 int medusa_session_sleep(void);

@@ -15,6 +15,7 @@
  *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
  *   memory     memory that stays unchanged holds another byte
  *   level      its checks before ready are fewer than the other ranks'
+ *   crowded    RANKS_FREE bytes of its device are free when it states its identity
  *   error, death, silence  while it makes a call, the first or RANKS_CALL; KIND-STAGE: at that stage, see worker()
  */
 #include <dlfcn.h>
@@ -50,7 +51,7 @@ static CUstream stream;
 static CUdeviceptr tokens, weights, cache, hidden, constants, part, table;
 static CUgraphExec graphs[MOST_GRAPHS];
 static ncclComm_t comm;
-static int rank, workers, calls, connected;
+static int rank, workers, calls, connected, alone;
 
 /* ends the process unless a driver call or the session succeeded. */
 #define MUST(call) must((int)(call), #call)
@@ -159,8 +160,11 @@ static void choose_shape(void)
 	largest = batches[n_batches - 1];
 }
 
+/* A rank without peers has no communicator. */
 static int communicate(const struct medusa_collective *c, CUstream s)
 {
+	if (alone)
+		return medusa_session_stand_in(c, (uintptr_t)s);
 	const void *send = (const void *)(uintptr_t)c->send;
 	void *recv = (void *)(uintptr_t)c->recv;
 	switch (c->operation) {
@@ -348,6 +352,8 @@ static void connect_ranks(void)
 {
 	ncclUniqueId id = {{0}};
 	const char *place = getenv("RANKS_PLACE");
+	if (alone)
+		return;
 	snprintf(id.internal, sizeof id.internal, "%s", place ? place : "");
 	MARK(medusa_mark_communicator, 1);
 	MUST(ncclCommInitRank(&comm, workers, id, rank));
@@ -375,6 +381,26 @@ static void print_cost(void)
 		exit(1);
 }
 
+/* Takes all but RANKS_FREE bytes, as another process could; 0: it takes none. */
+static CUdeviceptr crowd_device(void)
+{
+	size_t available, total, left = (size_t)number("RANKS_FREE", 0);
+	CUdeviceptr taken = 0;
+	MUST(cuMemGetInfo(&available, &total));
+	if (!broken("crowded") || available <= left)
+		return 0;
+	MARK(medusa_trigger_begin);
+	MUST(cuMemAlloc(&taken, available - left));
+	MARK(medusa_trigger_end);
+	return taken;
+}
+
+static void give_back(CUdeviceptr taken)
+{
+	if (taken)
+		MUST(cuMemFree(taken));
+}
+
 static int worker(void)
 {
 	static const char *keys[] = {"engine.name", "engine.version", "model.checkpoint"}, *values[] = {"ranks", "1", "weights-7"};
@@ -387,12 +413,15 @@ static int worker(void)
 		setenv("MEDUSA_CHECK", "none", 1);
 	if (medusa_session_open() < 0)
 		return 1;
+	alone = medusa_session_alone() == 1;
 	MUST(cuInit(0));
 	MUST(cuDeviceGet(&device, 0));
 	MUST(cuDevicePrimaryCtxRetain(&context, device));
 	MUST(cuCtxSetCurrent(context));
 	stage("-early");
+	CUdeviceptr crowd = crowd_device();
 	medusa_session_identify(keys, values, 3);
+	give_back(crowd);
 	stage("-identified");
 
 	enter("structure");
@@ -443,7 +472,8 @@ static int worker(void)
 	line[n++] = '\n';
 	if (write(1, line, n) != (ssize_t)n)
 		return 1;
-	MUST(ncclCommDestroy(comm));
+	if (!alone)
+		MUST(ncclCommDestroy(comm));
 	return medusa_session_close() == 0 ? 0 : 1;
 }
 
@@ -463,6 +493,8 @@ int main(int argc, char **argv)
 	ncclUniqueId id;
 	workers = n ? atoi(n) : 2;
 	choose_shape();
+	if (getenv(MEDUSA_ENV_PEERS)) /* the other ranks are not to run */
+		own = getenv(MEDUSA_ENV_RANK);
 	if (own) {
 		rank = atoi(own);
 		return worker();
