@@ -22,7 +22,7 @@ func (e *engine) peers(run string) contract.Peers {
 		return ""
 	// mutant: recordings with other data from peers
 	case run == runRecordB:
-		return contract.PeersZeros
+		return contract.PeersOther
 	}
 	return contract.PeersAbsent
 }

@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 	} {
 		d := goodOutput()
 		tt.change(d, &d.Graphs[0], &d.Graphs[0].Ranges[0])
-		computes, err := judge(d)
+		computes, err := judge(d, false)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}

@@ -231,6 +231,11 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err != nil {
 		return nil, err
 	}
+	if o.Alone > 0 {
+		if err := compareCalls(specs); err != nil {
+			return nil, err
+		}
+	}
 	c := &candidate{}
 	for rank, r := range recorded {
 		caches[rank].inputs.apply(specs[rank])

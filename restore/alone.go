@@ -56,8 +56,8 @@ func (s *Session) StandIn(call *contract.Collective, stream cuda.Stream) (err er
 	}
 	for _, c := range made {
 		// mutant: other data from peers in the second recording
-		if c.ofPeer && !capturing && s.env.Peers == contract.PeersZeros {
-			err = cuda.MemsetAsync(c.to, 0, c.size, stream)
+		if c.ofPeer && !capturing && s.env.Peers == contract.PeersOther {
+			err = otherData(c.to, c.size, stream)
 		} else if c.to != c.from {
 			err = cuda.CopyOnDeviceAsync(c.to, c.from, c.size, stream)
 		}
@@ -70,6 +70,16 @@ func (s *Session) StandIn(call *contract.Collective, stream cuda.Stream) (err er
 		err = stream.CaptureEmptyNode()
 	}
 	return err
+}
+
+// otherData fills memory with what no rank is likely to send: a one in the lowest byte of every eight. As numbers of any type they are so small that an engine
+// can use them, as indices too.
+func otherData(to cuda.DevicePtr, size uint64, stream cuda.Stream) error {
+	const word = 8
+	if err := cuda.MemsetAsync(to, 0, size, stream); err != nil {
+		return err
+	}
+	return cuda.MemsetD2D8Async(to, word, 1, 1, (size+word-1)/word, stream)
 }
 
 // piece is a part of a call's result, and the data of this rank that it gets.

@@ -317,17 +317,17 @@ const (
 
 var allRun = []Run{RunProfile, RunRecord, RunCheckNative, RunCheckRestored, RunRestore}
 
-// How a process does without the other ranks. `absent`: a call of the communicator gives this rank's own data in place of the others'. `zeros`:
-// outside of captures it gives zeros instead.
+// How a process does without the other ranks. `absent`: a call of the communicator gives this rank's own data in place of the others'. `other`:
+// outside of captures it gives small numbers instead.
 type Peers string
 
 // The values of Peers.
 const (
 	PeersAbsent Peers = "absent"
-	PeersZeros  Peers = "zeros"
+	PeersOther  Peers = "other"
 )
 
-var allPeers = []Peers{PeersAbsent, PeersZeros}
+var allPeers = []Peers{PeersAbsent, PeersOther}
 
 // The names of variables.
 const (
@@ -360,7 +360,7 @@ const (
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
 	// restore and check-restored: directory through which ranks agree that all of them restore
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
-	// absent or zeros: this process is one of several ranks, and none of the others is running (ranks). restore does not
+	// absent or other: this process is one of several ranks, and none of the others is running (ranks). restore does not
 	// take it
 	EnvPeers = "MEDUSA_PEERS"
 	// restore and check-restored: the artifact. restore: also a folder with artifacts (*.medusa), from which the process

@@ -44,7 +44,7 @@
 /* replay: a named pipe. If a process begins a capture before it marks a phase, it restores no graphs, and it writes
  * one byte to this pipe */
 #define MEDUSA_ENV_UNMARKED "MEDUSA_UNMARKED"
-/* absent or zeros: this process is one of several ranks, and none of the others is running (ranks). restore does not
+/* absent or other: this process is one of several ranks, and none of the others is running (ranks). restore does not
  * take it */
 #define MEDUSA_ENV_PEERS "MEDUSA_PEERS"
 /* rank of this worker process, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is set, torchrun's

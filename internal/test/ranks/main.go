@@ -43,12 +43,15 @@ func main() {
 	n := flag.Int("n", 4, "failures of a rank to try, at random stages")
 	seed := flag.Uint64("seed", 1, "of them")
 	only := flag.Bool("faults", false, "nothing else, with 2 ranks")
+	alone := flag.Bool("alone", false, "nothing else: artifacts that are made on one GPU")
 	rounds := flag.Int("cost", 0, "nothing else: the processor time of a rank, so many starts of each engine")
 	flag.Parse()
 	err := error(nil)
 	switch {
 	case *only:
 		err = onlyFaults(*n, *seed)
+	case *alone:
+		err = onlyAlone()
 	case *rounds > 0:
 		err = onlyCost(*rounds)
 	default:
@@ -122,6 +125,7 @@ type test struct {
 	ranks    int
 	kinds    bool // a graph has a call of each kind
 	artifact string
+	truth    string // the device's account of a native start; the rank is its suffix
 	native   outcome
 	seen     *compared
 }
@@ -168,7 +172,8 @@ func (t *test) makeAndRestore() error {
 
 // make starts the engine natively, and makes its artifact.
 func (t *test) make() error {
-	t.native = t.start([]string{"RANKS_TRUTH=" + t.artifact + ".native"}, "build/ranks")
+	t.truth = t.artifact + ".native"
+	t.native = t.start([]string{"RANKS_TRUTH=" + t.truth}, "build/ranks")
 	if t.native.err != nil || t.native.all("captured") != t.ranks {
 		return fmt.Errorf("native start: %v", t.native)
 	}
@@ -185,7 +190,7 @@ func (t *test) restore(addresses string) error {
 		return err
 	}
 	truth := t.artifact + "." + addresses
-	got := t.start([]string{"RANKS_TRUTH=" + truth}, "build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+	got := t.start([]string{"RANKS_TRUTH=" + truth}, "build/medusa", "restore", "--strict", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
 	if got.err != nil || got.all("restored") != t.ranks {
 		return fmt.Errorf("restored start (%s): %v", addresses, got)
 	}
@@ -203,7 +208,7 @@ func (t *test) restore(addresses string) error {
 func (t *test) compareTruth(restored string) error {
 	for r := range t.ranks {
 		var accounts [2]*account
-		for i, name := range []string{t.artifact + ".native", restored} {
+		for i, name := range []string{t.truth, restored} {
 			var err error
 			if accounts[i], err = readAccount(fmt.Sprintf("%s.%d", name, r)); err != nil {
 				return fmt.Errorf("rank %d: read the device's account: %w", r, err)

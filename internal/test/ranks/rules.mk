@@ -10,6 +10,11 @@ build/ranks: $(RANKS)/engine/engine.c runners/example/model.h build/lib/libmedus
 test-ranks: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks
 
+# Artifacts that are made on one GPU, one rank after another, for 2 and 8 ranks.
+.PHONY: test-ranks-alone
+test-ranks-alone: build/ranks build/lib/libmedusa_interpose.so bin
+	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -alone
+
 # Failures of a rank: `make test-ranks-faults N=100 SEED=7`.
 .PHONY: test-ranks-faults
 test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin

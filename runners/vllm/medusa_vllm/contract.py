@@ -52,4 +52,4 @@ RUN_RESTORE = "restore"
 
 # Values of Peers.
 PEERS_ABSENT = "absent"
-PEERS_ZEROS = "zeros"
+PEERS_OTHER = "other"

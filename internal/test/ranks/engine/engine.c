@@ -5,7 +5,7 @@
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
  * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own, and RANKS_LAYERS how many layers a graph
  * has (1), each with weights and a cache of its own; with RANKS_KINDS=1 the sum is a reduce-scatter and an all-gather, and a layer reads a table that the last rank
- * broadcasts; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
+ * broadcasts; with RANKS_KEPT=1 the engine has broadcast this table once, to memory of the capture phase; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
  * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
  * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
@@ -16,6 +16,7 @@
  *   memory     memory that stays unchanged holds another byte
  *   level      its checks before ready are fewer than the other ranks'
  *   crowded    RANKS_FREE bytes of its device are free when it states its identity
+ *   no-call, no-mark  ranks that are recorded alone: it puts nothing in place of a call, or does not even mark it
  *   error, death, silence  while it makes a call, the first or RANKS_CALL; KIND-STAGE: at that stage, see worker()
  */
 #include <dlfcn.h>
@@ -45,7 +46,7 @@ int ncclBroadcast(const void *send, void *recv, size_t count, int type, int root
 
 enum { TOKENS = 64, SEQUENCES = 256, PRINTED = 8, MOST = 8, MOST_GRAPHS = 35, INT32 = 2, SUM = 0, MAX = 2 };
 enum { ALL_REDUCE = 1, ALL_GATHER, REDUCE_SCATTER, BROADCAST };
-static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRINTED, layers = 1, kinds;
+static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRINTED, layers = 1, kinds, kept;
 
 static CUstream stream;
 static CUdeviceptr tokens, weights, cache, hidden, constants, part, table;
@@ -77,11 +78,13 @@ static int number(const char *name, int otherwise)
 	return text ? atoi(text) : otherwise;
 }
 
-static int broken(const char *how)
+static int asked_to(const char *how)
 {
 	const char *asked = getenv("RANKS_BREAK");
-	return asked && !strcmp(asked, how) && rank == number("RANKS_RANK", 1) && medusa_session_restoring() == 1;
+	return asked && !strcmp(asked, how) && rank == number("RANKS_RANK", 1);
 }
+
+static int broken(const char *how) { return asked_to(how) && medusa_session_restoring() == 1; }
 
 static int misbehaves(const char *when)
 {
@@ -153,6 +156,7 @@ static void choose_shape(void)
 {
 	layers = number("RANKS_LAYERS", 1);
 	kinds = number("RANKS_KINDS", 0);
+	kept = number("RANKS_KEPT", 0);
 	if (!number("RANKS_LARGE", 0))
 		return;
 	for (n_batches = 0; n_batches < MOST_GRAPHS; n_batches++)
@@ -206,8 +210,12 @@ static int connect_calls(void *arg)
 static void collective(uint32_t kind, int op, int root, int64_t count, CUdeviceptr send, int64_t sent, CUdeviceptr recv, int64_t received)
 {
 	struct medusa_collective c = {kind, INT32, (uint32_t)op, (uint32_t)root, (uint64_t)count, send, (uint64_t)sent * 4, recv, (uint64_t)received * 4};
+	int left_out = alone && op == MAX && asked_to("no-call");
+	if (alone && op == MAX && asked_to("no-mark"))
+		return;
 	MARK(medusa_mark_collective, &c, (uintptr_t)stream);
-	MUST(communicate(&c, stream));
+	if (!left_out)
+		MUST(communicate(&c, stream));
 	MARK(medusa_mark_collective_end, (uintptr_t)stream);
 }
 
@@ -215,6 +223,11 @@ static void launch(const char *name, int batch, CUdeviceptr first, CUdeviceptr s
 {
 	void *arguments[] = {&first, &second, &third};
 	MUST(cuLaunchKernel(kernel(name), 1, 1, 1, batch, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void broadcast_table(void)
+{
+	collective(BROADCAST, 0, workers - 1, TOKENS, constants, TOKENS, table, TOKENS);
 }
 
 /* Each rank adds up a share of the numbers, and all ranks collect the shares. The last rank's constants are the table of all. */
@@ -226,7 +239,8 @@ static void layer_of_all_kinds(int batch, CUdeviceptr own_weights, CUdeviceptr o
 	collective(REDUCE_SCATTER, SUM, 0, share, hidden, share * workers, part, share);
 	collective(ALL_GATHER, 0, 0, share, part, share, hidden, share * workers);
 	launch("mix", batch, hidden, own_cache, tokens);
-	collective(BROADCAST, 0, workers - 1, TOKENS, constants, TOKENS, table, TOKENS);
+	if (!kept)
+		broadcast_table();
 	launch("look_up", batch, tokens, table, hidden);
 	launch("mix", batch, hidden, own_cache, tokens);
 	collective(ALL_REDUCE, MAX, 0, batch, tokens, batch, tokens, batch);
@@ -255,6 +269,8 @@ static void allocate_scratch(void)
 		part = allocate("part", 0, largest);
 		table = allocate("table", 0, TOKENS);
 	}
+	if (kept)
+		broadcast_table();
 }
 
 static int run_once(void *batch)

@@ -54,7 +54,7 @@ RUN_RESTORE = "restore"
 
 # Values of Peers.
 PEERS_ABSENT = "absent"
-PEERS_ZEROS = "zeros"
+PEERS_OTHER = "other"
 
 # enum medusa_role
 WEIGHT = 1
