@@ -48,6 +48,12 @@ func TestUnchanged(t *testing.T) {
 	if _, err := u.SumOf(before(1, 3)[:1]); err != nil {
 		t.Errorf("as many bytes of bits: %v", err)
 	}
+	apart := func(alloc uint32, offset, size uint64) bool {
+		return alloc == 2 && offset == 8 && size == 1 || alloc == 1 && offset == 5*ChunkBytes
+	}
+	if got, want := UnchangedOf(before(1, 3), nil, apart).Chunks, []byte{0b1101_1111, 0b01}; !bytes.Equal(got, want) {
+		t.Errorf("unchanged chunks %08b, want %08b", got, want)
+	}
 	if _, err := u.SumOf(before(1, 3)[1:]); err == nil {
 		t.Error("a record of other memory: no error")
 	}

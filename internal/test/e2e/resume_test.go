@@ -58,6 +58,10 @@ func TestResume(t *testing.T) {
 	if starts, err := os.ReadFile(count); err != nil || len(starts) != 2 {
 		t.Errorf("another candidate: the engine started %d times, want 2 (%v)", len(starts), err)
 	}
+	alone := append([]string{"materialize", "--ranks-alone", "2", "--resume", traces, "-o", path}, engine...)
+	if p := start(t, nil, "medusa", alone...); p.code == 0 || !strings.Contains(p.stderr, "its traces are of a series with --ranks-alone 0, not 2") {
+		t.Errorf("ranks alone: exit %d, %s", p.code, p.stderr)
+	}
 	if p := start(t, nil, "medusa", "materialize", "--resume", traces, "-o", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, "its traces are of the command") {
 		t.Errorf("another command: exit %d, %s", p.code, p.stderr)
 	}

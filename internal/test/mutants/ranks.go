@@ -2,6 +2,17 @@ package main
 
 // ranks has rows of engines of several ranks: the plug-ins' tests need neither torch nor vLLM.
 var ranks = []mutant{
+	{"ranks agree unless this one is alone", replace("|| s.env.alone()", "|| true"), "./restore", "TestPeersOfARun"},
+	{"start that serves alone", never, "./restore", "TestPeersOfARun"},
+	{"other data from peers in the second recording", never, "./internal/test/ranks", "TestAlone/kept"},
+	{"recordings with other data from peers", never, "./internal/test/ranks", "TestAlone/kept"},
+	{"results that depend on peers' data in saved contents", never, "./internal/test/ranks", "TestAlone/kept"},
+	{"memory with results of peers", never, "./internal/test/ranks", "TestAlone/received"},
+	{"memory of a communicator that no run sees", skip, "./internal/test/ranks", "TestAlone/crowded"},
+	{"results without peers", never, "./internal/test/ranks", "TestAlone/restored"},
+	{"calls of ranks that were recorded alone", always, "./internal/test/ranks", "TestAlone/no-mark"},
+	{"addresses that a communicator would not bear", never, "./internal/test/ranks", "TestAlone/restored"},
+	{"series of ranks that ran together", never, "./internal/test/e2e", "TestResume"},
 	plugin("call that is made anew", replace("== ALL_REDUCE", "== ALL_GATHER"), "Collectives.test_calls_are_made_anew"),
 	plugin("calls that are no hole", replace("if name in OTHERS", "if not name"), "Collectives.test_calls_that_are_no_hole"),
 	plugin("broadcast that only receives", replace("if number(send) else recv", ""), "Collectives.test_broadcast_to_a_rank_that_sends_nothing"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"medusa/artifacts"
@@ -60,7 +61,12 @@ func (t *test) runAlone() error {
 	if t.ranks > 2 || t.kinds { // the controls are about the other shape, and each takes a native start
 		return nil
 	}
-	return alone.aloneControls()
+	for _, c := range aloneControls {
+		if err := c.run(&alone); err != nil {
+			return fmt.Errorf("control %s: %w", c.name, err)
+		}
+	}
+	return nil
 }
 
 // makeAlone makes the artifact with one device.
@@ -70,36 +76,53 @@ func (t *test) makeAlone(communicator string, env ...string) outcome {
 }
 
 // aloneControls are mistakes that only such an artifact could have, or that have to be noticed although no rank has replayed a graph with calls before
-// ready.
-func (t *test) aloneControls() error {
-	for _, c := range controls {
-		if c.how == "parts" || c.how == "contents" || c.how == "memory" || c.how == "error" {
-			if err := t.control(c); err != nil {
-				return fmt.Errorf("control %s: %w", c.how, err)
-			}
-		}
+// ready, and starts that have to be restored nevertheless. Each has a name.
+var aloneControls = []struct {
+	name string
+	run  func(t *test) error
+}{
+	{"parts", ofTogether("parts")},
+	{"contents", ofTogether("contents")},
+	{"memory", ofTogether("memory")},
+	{"error", ofTogether("error")},
+	{"no-call", func(t *test) error {
+		return t.refused("no-call", "rank 1: record medusa_mark_collective: the call added no node to the capture")
+	}},
+	{"no-mark", func(t *test) error {
+		return t.refused("no-mark", "compare ranks: collective calls of graph \"decode-1\": rank 0 has call ")
+	}},
+	{"kept", func(t *test) error {
+		return t.refused("kept", "verify graph \"decode-1\": input \"tokens\" alloc#1+0 differs between two native replays", "RANKS_KINDS=1", "RANKS_KEPT=1")
+	}},
+	{"received", (*test).received},
+	{"crowded", (*test).crowded},
+	{"together", (*test).verifyTogether},
+}
+
+// ofTogether is a control of artifacts that all ranks made.
+func ofTogether(how string) func(t *test) error {
+	i := slices.IndexFunc(controls, func(c control) bool { return c.how == how })
+	return func(t *test) error { return t.control(controls[i]) }
+}
+
+// received restores ranks that hold data of another rank in memory without a name. It is not among the memory that stays unchanged.
+func (t *test) received() error {
+	own := *t
+	own.artifact = t.artifact + ".received"
+	const engine = "RANKS_RECEIVED=1"
+	if made := own.makeAlone("0", engine); made.err != nil {
+		return fmt.Errorf("materialize: %v", made)
 	}
-	for _, c := range []struct {
-		how  string
-		env  []string
-		says string
-	}{
-		{"no-call", nil, "rank 1: record medusa_mark_collective: the call added no node to the capture"},
-		{"no-mark", nil, "compare ranks: collective calls of graph \"decode-1\": rank 0 has call "},
-		{"kept", []string{"RANKS_KINDS=1", "RANKS_KEPT=1"}, "verify graph \"decode-1\": input \"tokens\" alloc#1+0 differs between two native replays"},
-	} {
-		if err := t.refused(c.how, c.says, c.env); err != nil {
-			return fmt.Errorf("control %s: %w", c.how, err)
-		}
+	got := own.start([]string{engine}, "build/medusa", "restore", "--strict", "--check=full", own.artifact, "--", "build/ranks")
+	if _, differences := got.compare(t.native); got.err != nil || got.all("restored") != t.ranks || differences != 0 {
+		return fmt.Errorf("%d tokens differ: %v", differences, got)
 	}
-	if err := t.verifyTogether(); err != nil {
-		return fmt.Errorf("verify with all ranks: %w", err)
-	}
-	return t.crowded()
+	fmt.Printf("%d ranks, memory with data of another rank: all restored\n", t.ranks)
+	return nil
 }
 
 // refused makes an artifact of an engine that must get none alone, and one of the same engine with all ranks, which has to succeed.
-func (t *test) refused(how, says string, env []string) error {
+func (t *test) refused(how, says string, env ...string) error {
 	own := *t
 	own.artifact = t.artifact + "." + how
 	env = append(env, "RANKS_BREAK="+how)

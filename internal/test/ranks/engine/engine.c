@@ -5,7 +5,8 @@
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
  * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own, and RANKS_LAYERS how many layers a graph
  * has (1), each with weights and a cache of its own; with RANKS_KINDS=1 the sum is a reduce-scatter and an all-gather, and a layer reads a table that the last rank
- * broadcasts; with RANKS_KEPT=1 the engine has broadcast this table once, to memory of the capture phase; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
+ * broadcasts; with RANKS_KEPT=1 the engine has broadcast this table once, to memory of the capture phase; with RANKS_RECEIVED=1 it has received unnamed memory, which no graph
+ * reads; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
  * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
  * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
@@ -449,6 +450,12 @@ static int worker(void)
 	tokens = allocate("tokens", MEDUSA_INPUT, largest);
 	constants = allocate("constants", 0, TOKENS);
 	MUST(cuMemsetD8(constants, (unsigned char)(16 * rank + broken("memory")), TOKENS * 4)); /* each rank has its own */
+	MUST(cuCtxSynchronize());
+	if (number("RANKS_RECEIVED", 0)) {
+		CUdeviceptr received = allocate("received", 0, TOKENS);
+		collective(BROADCAST, 0, workers - 1, TOKENS, constants, TOKENS, received, TOKENS);
+		MUST(cuStreamSynchronize(stream));
+	}
 	enter("kv_cache");
 	stage("-cache");
 	size_cache();
