@@ -104,7 +104,7 @@ with collective calls are verified, but a restored start cannot check their resu
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
 	cmd.Flags().IntVar(&alone, "ranks-alone", 0, "number of ranks, which are run one after another on one GPU")
-	cmd.Flags().StringVar(&communicator, "communicator-memory", "1G", "with --ranks-alone: device memory that a rank's communicator will take")
+	cmd.Flags().StringVar(&communicator, "communicator-memory", "2G", "with --ranks-alone: device memory that a rank's communicator will take")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
 }

@@ -1,7 +1,7 @@
 """Tensor parallelism: an engine's ranks, a process and a device each, share the heads and the inner columns of every layer.
 
 As a program: `parallel.py RANKS COMMAND...` starts the command once for each rank, with {rank} in its arguments replaced, and ends as the first
-that fails. In: the variables that it sets. Out: Ranks, whose model's layers are added up over all ranks by NCCL. Fails: ModelError for a model that
+that fails. Under `medusa materialize --ranks-alone` it starts one rank. In: the variables that it sets. Out: Ranks, whose model's layers are added up over all ranks by NCCL. Fails: ModelError for a model that
 cannot be shared, RuntimeError if a call of NCCL fails.
 """
 
@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 import time
+
+from medusa import contract
 
 LIBRARY, ID, BYTES = "libnccl.so.2", "ENGINE_NCCL_ID", 128  # the last: of ncclUniqueId
 SUM, TYPES = 0, {"float16": 6, "float32": 7, "bfloat16": 9}
@@ -49,7 +51,10 @@ class Ranks:
         self.adds = True  # whether layers are added up
 
     def connect(self, communicators, making):
-        """Makes the communicator. All ranks have to call it."""
+        """Makes the communicator. All ranks have to call it. A rank that is alone makes none."""
+        if communicators.session.alone:
+            self.communicator, self.nccl = None, communicators.add(None, None, self.count)
+            return
         nccl, self.communicator, unique = Nccl(), ctypes.c_void_p(), UniqueId()
         ctypes.memmove(ctypes.byref(unique), bytes.fromhex(os.environ[ID]), BYTES)
         with making:
@@ -88,14 +93,20 @@ def ended(processes):
         time.sleep(0.01)
 
 
+def start(rank, count, command, variables):
+    """A rank's process."""
+    places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count} | variables
+    env = os.environ | {name: str(value) for name, value in places.items()}
+    return subprocess.Popen([part.replace("{rank}", str(rank)) for part in command], env=env)
+
+
 def main(count, *command):
-    unique = UniqueId()
-    Nccl().ncclGetUniqueId(ctypes.byref(unique))
-    processes = []
-    for rank in range(int(count)):
-        places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "CUDA_VISIBLE_DEVICES": rank}
-        env = os.environ | {name: str(value) for name, value in places.items()} | {ID: bytes(unique).hex()}
-        processes.append(subprocess.Popen([part.replace("{rank}", str(rank)) for part in command], env=env))
+    if os.environ.get(contract.ENV_PEERS):  # the other ranks are not to run
+        processes = [start(os.environ[contract.ENV_RANK], count, command, {})]
+    else:
+        unique = UniqueId()
+        Nccl().ncclGetUniqueId(ctypes.byref(unique))
+        processes = [start(rank, count, command, {"CUDA_VISIBLE_DEVICES": rank, ID: bytes(unique).hex()}) for rank in range(int(count))]
     code = ended(processes)
     for p in processes:  # an engine ends as a whole
         p.terminate()

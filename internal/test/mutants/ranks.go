@@ -14,6 +14,8 @@ var ranks = []mutant{
 	{"addresses that a communicator would not bear", never, "./internal/test/ranks", "TestAlone/restored"},
 	{"series of ranks that ran together", never, "./internal/test/e2e", "TestResume"},
 	plugin("call that is made anew", replace("== ALL_REDUCE", "== ALL_GATHER"), "Collectives.test_calls_are_made_anew"),
+	plugin("call of a rank that is alone", never, "Collectives.test_rank_that_is_alone"),
+	plugin("other calls of a rank that is alone", never, "Collectives.test_rank_that_is_alone"),
 	plugin("calls that are no hole", replace("if name in OTHERS", "if not name"), "Collectives.test_calls_that_are_no_hole"),
 	plugin("broadcast that only receives", replace("if number(send) else recv", ""), "Collectives.test_broadcast_to_a_rank_that_sends_nothing"),
 	holes("graphs that stand for a call", replace(`node.facts[1:3] == ["1", "0"] and `, ""), "Holes.test_other_embedded_graphs_stay"),

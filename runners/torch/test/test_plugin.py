@@ -306,7 +306,7 @@ class Collectives(unittest.TestCase):
     """A call, as a capture takes it, is made anew with the same arguments."""
 
     def setUp(self):
-        self.session, self.library, self.marked = mock.Mock(), Made(), []
+        self.session, self.library, self.marked = mock.Mock(alone=False), Made(), []
         torch.cuda.is_current_stream_capturing = mock.Mock(return_value=True)
         self.communicators = medusa.Communicators(self.session)
         self.communicators.add(Made(), "first", 2)
@@ -332,6 +332,23 @@ class Collectives(unittest.TestCase):
             self.communicators.make(call, 7)
         made[0] = ("ncclAllReduce", 64, 128, 10, 9, 3, "second", 7)
         self.assertEqual(self.library.made, made)
+
+    def test_rank_that_is_alone(self):
+        self.session.alone = True
+        calls = self.communicators.add(None, None, 4)
+        calls.ncclAllGather(64, 128, 10, 7, None, ctypes.c_void_p(7))
+        call = self.marked[0][0]
+        self.communicators.make(call, 9)
+        self.assertEqual(self.session.stand_in.call_args_list, [mock.call(call, 7), mock.call(call, 9)])
+        calls.ncclSend(64, 10, 7, 1, None, 7)
+        self.session.refuse.assert_called_once_with(f"ncclSend of a rank that is alone (supported: {', '.join(nccl.HOLES)})")
+
+    def test_session_that_is_alone(self):
+        s, library = opened(medusa_session_alone=1, medusa_session_stand_in=0)
+        self.assertTrue(s.alone)
+        s.stand_in(contract.Collective(5), 9)
+        self.assertFalse(opened(medusa_session_alone=0)[0].alone)
+        self.assertFalse(medusa.Session().alone)
 
     def test_broadcast_to_a_rank_that_sends_nothing(self):
         self.calls.ncclBroadcast(ctypes.c_void_p(), 128, 10, 7, 3, "second", 7)

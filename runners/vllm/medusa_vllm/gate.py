@@ -1,10 +1,11 @@
 """Which starts Medusa takes part in.
 
-In: versions, and vLLM's configuration (only attributes are read, so that tests need no vLLM). Out: None, or the reason for
+In: versions, vLLM's configuration (only attributes are read, so that tests need no vLLM), and whether a rank is started alone. Out: None, or the reason for
 a native start, in a few words. Fails: never.
 """
 
 import contextlib
+import os
 import re
 
 from . import contract, labels
@@ -114,6 +115,7 @@ def ranks_reason(config, vllm):
     fused = [name for name in FUSED if getattr(passes, name, False)]
     executor = executor if isinstance(executor, str) else getattr(executor, "__name__", type(executor).__name__)
     checks = [
+        (os.environ.get(contract.ENV_PEERS), "ranks without the others (medusa materialize --ranks-alone)"),
         # mutant: ranks with different layers
         (parallel.pipeline_parallel_size > 1, "ranks with different layers (pipeline_parallel_size)"),
         (getattr(parallel, "prefill_context_parallel_size", 1) > 1, "ranks that share a prefill's context (prefill_context_parallel_size)"),

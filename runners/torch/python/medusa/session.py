@@ -102,6 +102,16 @@ class Session:
         # mutant: starts that are restored
         return self.run == RESTORE and bool(self._lib.medusa_session_restoring())
 
+    @property
+    def alone(self):
+        """Whether this process is one of several ranks, and no other rank is running. The engine then makes no communicator, and stand_in takes the
+        place of each of its calls."""
+        return self.run != NONE and self._lib.medusa_session_alone() == 1
+
+    def stand_in(self, call, stream):
+        """Puts a local operation on the stream, in place of a call of a communicator: the result has this rank's data in place of the others'."""
+        self._checked(self._lib.medusa_session_stand_in(ctypes.byref(call), ctypes.c_uint64(stream)))
+
     def phase(self, name):
         """Marks a phase, for the trace and for the stage times in the status. The first of warmup and capture begins with the
         map of torch's blocks. Before it, every run frees the blocks that torch would free at its first capture."""
