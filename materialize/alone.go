@@ -27,21 +27,27 @@ func (e *engine) peers(run string) contract.Peers {
 	return contract.PeersAbsent
 }
 
-// runAlone starts the command for each rank. A command that fails may have left all that it should (after), so that the other ranks are run as well.
+// runAlone starts the command for each rank. A command that fails may have left all that it should (after): then the other ranks are run as well.
 func (e *engine) runAlone(ctx context.Context, name string, cfg interpose.Config) (first error) {
 	for rank := range e.alone {
 		own := cfg
 		own.ExtraEnv = slices.Concat(cfg.ExtraEnv, []string{fmt.Sprintf("%s=%d", contract.EnvRank, rank), fmt.Sprintf("%s=%d", contract.EnvWorldSize, e.alone)})
 		err := e.start(ctx, name, fmt.Sprintf(".%d%s", rank, logSuffix), own)
 		var failed *EngineError
-		if err != nil && !errors.As(err, &failed) {
-			return err
+		if err != nil && (!errors.As(err, &failed) || cfg.Mode == interpose.Record && !e.sealed(rankFile(cfg.TracePath, rank, e.alone))) {
+			return ofRank(rank, e.alone, err)
 		}
 		if first == nil {
 			first = ofRank(rank, e.alone, err)
 		}
 	}
 	return first
+}
+
+// sealed reports whether a rank has left its trace at ready.
+func (e *engine) sealed(path string) bool {
+	_, err := e.ready(path)
+	return err == nil
 }
 
 // unseen is the memory of a start that no run of the series shows.

@@ -38,7 +38,7 @@ $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 build/simulated/libcuda.so: build/simulated/libcuda.so.1
 	ln -sf $(<F) $@
 
-.PHONY: torch test-torch test-torch-ranks torch-test torch-programs torch-shapes
+.PHONY: torch test-torch test-torch-ranks test-torch-ranks-alone torch-test torch-programs torch-shapes
 torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB). CASE: this one of test-torch alone.
@@ -56,6 +56,10 @@ torch-shapes: torch
 TORCH_RANKS = --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test
 test-torch-ranks: torch
 	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py $(TORCH_RANKS) --ranks $(or $(RANKS_OF),2,4)
+
+# The same from an artifact that was made with one device, one rank after another.
+test-torch-ranks-alone: torch
+	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py $(TORCH_RANKS) --ranks $(or $(RANKS_OF),2) --alone
 
 # Tests of the plug-in's decisions, if there is a Python. They need no torch.
 torch-test:

@@ -31,8 +31,10 @@ func TestAlone(t *testing.T) {
 		}
 	})
 	t.Run("restored", func(t *testing.T) {
-		if err := alone.restore("relocate"); err != nil || seen.tokens == 0 || seen.differences != 0 {
-			t.Errorf("%d of %d tokens differ, %v", seen.differences, seen.tokens, err)
+		for _, addresses := range []string{"exact", "relocate"} {
+			if err := alone.restore(addresses); err != nil || seen.tokens == 0 || seen.differences != 0 {
+				t.Errorf("%s: %d of %d tokens differ, %v", addresses, seen.differences, seen.tokens, err)
+			}
 		}
 	})
 	for _, c := range aloneControls {

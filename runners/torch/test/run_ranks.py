@@ -25,6 +25,7 @@ def parser(text):
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--ranks", default="2,4")
+    p.add_argument("--alone", action="store_true", help="restore from an artifact that was made with one device")
     return p
 
 
@@ -36,10 +37,14 @@ class Case:
         shutil.rmtree(self.folder, ignore_errors=True)
         for rank in range(count):
             os.makedirs(os.path.join(self.folder, str(rank)))
-        python, run = os.path.abspath(args.python), os.path.join(HERE, "engine_run.py")
-        engine, ranked = [python, os.path.join(TORCH, "engine.py"), *ENGINE], [python, os.path.join(TORCH, "parallel.py"), str(count)]
-        self.plain = [*ranked, *engine]
-        self.command = [*ranked, sys.executable, run, os.path.join(self.folder, "{rank}"), *engine]
+        python = os.path.abspath(args.python)
+        self.engine, self.ranked = [python, os.path.join(TORCH, "engine.py"), *ENGINE], [python, os.path.join(TORCH, "parallel.py"), str(count)]
+        self.plain = [*self.ranked, *self.engine]
+        self.command = self.leaving(self.folder)
+
+    def leaving(self, folder):
+        """The engine's command. Each rank leaves its files in a folder of its own."""
+        return [*self.ranked, sys.executable, os.path.join(HERE, "engine_run.py"), os.path.join(folder, "{rank}"), *self.engine]
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -68,13 +73,23 @@ class Case:
         self.run("materialize", [self.medusa, "materialize", "-o", artifact, "--", *self.command], starts=5)
         return artifact
 
+    def materialize_alone(self):
+        """As materialize, with one device. Ranks that run together have left the native files."""
+        self.materialize()
+        artifact, folder = self.path("alone.medusa"), self.path("alone")
+        for rank in range(self.count):
+            os.makedirs(os.path.join(folder, str(rank)))
+        command = [self.medusa, "materialize", "--ranks-alone", str(self.count), "-o", artifact, "--", *self.leaving(folder)]
+        self.run("alone", command, starts=5 * self.count, SIMGPU_DEVICES="1")
+        return artifact
+
     def files(self, rank, run):
         path = os.path.join(self.folder, str(rank), run)
         return ranks.Files(path + ".truth", path + ".places")
 
     def compare(self):
         native = ranks.reports(self.run("native", self.command))
-        artifact = self.materialize()
+        artifact = self.materialize_alone() if self.args.alone else self.materialize()
         restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
         runs = (*ranks.NATIVE, "restore")
         c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)])
@@ -86,7 +101,7 @@ def main():
     args = parser(__doc__).parse_args()
     counts = [int(n) for n in args.ranks.split(",")]
     done = [Case(args, n).compare() for n in counts]
-    ranks.finish("test-torch-ranks", args.ranks, done)
+    ranks.finish("test-torch-ranks", args.ranks + (" alone" if args.alone else ""), done)
 
 
 if __name__ == "__main__":
