@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"medusa/artifacts"
+	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/interpose"
 )
@@ -81,6 +82,11 @@ func alike(caches []cache) {
 	for i := range caches {
 		caches[i].KVBytes = least.KVBytes
 	}
+}
+
+// unstable reports whether saved contents have bytes that differed between the recordings.
+func unstable(spec *graphir.Spec) bool {
+	return slices.ContainsFunc(spec.Contents, func(c graphir.Content) bool { return len(c.Unstable) > 0 })
 }
 
 // forgetResults notes that a rank was verified alone. With all ranks, graphs with collective calls have other results, so a start has none to compare

@@ -45,12 +45,12 @@ const NotCompared = "not checked (no output depends on inputs or KV cache)"
 // judge demands that the native replays leave results to compare: each result that a graph writes is the same in both and consists
 // of numbers, it writes each row that belongs to its batch, or that the engine's own step writes, and these change with inputs and
 // KV cache. It returns whether results were compared: not on a simulated device, if no kernel writes any. Even there, results that vary are an error
-// if the rank was alone: saved contents that other ranks' data have made are filled with garbage.
-func judge(native *digest.Digest, alone bool) (computes bool, err error) {
+// if strict: the rank was alone and has unstable contents, which may be data of other ranks.
+func judge(native *digest.Digest, strict bool) (computes bool, err error) {
 	if !native.Computes {
 		if native.Device == simulated {
 			// mutant: results that depend on peers' data in saved contents
-			if alone {
+			if strict {
 				err = judgeStable(native)
 			}
 			return false, err

@@ -92,7 +92,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 			err = rewritten(native[rank].digest)
 		}
 		if err == nil {
-			native[rank].computes, err = judge(native[rank].digest, e.alone > 0)
+			native[rank].computes, err = judge(native[rank].digest, e.alone > 0 && unstable(part.Spec))
 		}
 		if err != nil {
 			return nil, nil, ofRank(rank, len(native), err)
