@@ -20,6 +20,7 @@ var ranks = []mutant{
 	plugin("broadcast that only receives", replace("if number(send) else recv", ""), "Collectives.test_broadcast_to_a_rank_that_sends_nothing"),
 	holes("graphs that stand for a call", replace(`node.facts[1:3] == ["1", "0"] and `, ""), "Holes.test_other_embedded_graphs_stay"),
 	logic("custom all-reduce that is off", replace(" and not custom.disabled", ""), "Customs.test_absent"),
+	holes("nodes that are compared beside calls", replace("== calls else", "!= calls else"), "Holes.test_calls_or_the_others"),
 	logic("engines that share requests", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
 	logic("ranks with different layers", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
 	logic("executors of several ranks", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),

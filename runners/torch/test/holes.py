@@ -9,6 +9,8 @@ embeds a graph of these nodes in the place of the call.
 
 import dataclasses
 
+from compare import Node
+
 NCCL, CUSTOM = "nccl_step", "cross_device_reduce"  # in the names of the kernels
 SIGNALS = 16  # offset of custom all-reduce's array with the address of each rank's flags
 
@@ -98,6 +100,17 @@ def written(graphs, ranks):
     for node in (node for graph in graphs.values() for node in graph.nodes if node.kind == "kernel" and CUSTOM in node.facts[0]):
         node.params[SIGNALS] = node.params[SIGNALS][: 8 * ranks]
     return graphs
+
+
+def only(graphs, restored, calls):
+    """Graphs with all nodes left out but the calls of the restored graphs, or but the others."""
+    left_out = Node("left out", [], {})
+
+    def part(graph, like):
+        # mutant: nodes that are compared beside calls
+        return dataclasses.replace(graph, nodes=[x if is_call(z) == calls else left_out for x, z in zip(graph.nodes, like.nodes, strict=True)])
+
+    return {label: part(graph, restored[label]) for label, graph in graphs.items()}
 
 
 def calls(graphs):

@@ -11,6 +11,7 @@ import holes
 from compare import Comparison, read
 
 NATIVE = "record-a", "record-b", "native", "check-native"
+ALONE = "alone/record-a", "alone/record-b", "alone/check-native"  # ranks that were run one after another
 
 
 @dataclasses.dataclass
@@ -47,10 +48,28 @@ def copies(c, name, captured, restored):
     c.nodes, c.pointers = c.nodes + part.nodes, c.pointers + part.pointers
 
 
-def all_ranks(name, files):
-    """files: of each rank. Returns the comparison, and the calls of all restored graphs."""
+def compare_alone(c, name, files, _ranks):
+    """As compare, for an artifact that was made alone, from processes whose files are ALONE. All nodes but the calls are compared with these, and with the
+    native process, which ran with all ranks; the calls with the processes that did."""
+    native, raw = {run: files[run].graphs() for run in (*NATIVE, *ALONE)}, files["restore"].graphs()
+    restored = holes.splice(raw)
+    made = [native[run] for run in (*ALONE[:2], "native", *ALONE[2:])]
+    for of, calls in (made, False), ([native[run] for run in NATIVE], True):
+        part = Comparison()
+        part.run([holes.only(graphs, restored, calls) for graphs in of], holes.only(restored, restored, calls))
+        c.differences += part.differences
+        c.pointers += part.pointers
+    c.graphs, c.nodes = c.graphs + part.graphs, c.nodes + part.nodes
+    found = holes.calls(restored)
+    if {holes.calls(native[run]) for run in NATIVE} != {found} or holes.calls(raw) or any(holes.calls(native[run]) for run in ALONE):
+        c.differ(name, "collective calls:", {run: holes.calls(graphs) for run, graphs in native.items()}, "restored:", found, "not made anew:", holes.calls(raw))
+    return found
+
+
+def all_ranks(name, files, rank_of=compare):
+    """files: of each rank; rank_of compares one. Returns the comparison, and the calls of all restored graphs."""
     c = Comparison()
-    calls = sum(compare(c, f"{name} rank {rank}:", of, len(files)) for rank, of in enumerate(files))
+    calls = sum(rank_of(c, f"{name} rank {rank}:", of, len(files)) for rank, of in enumerate(files))
     if not calls or not c.pointers:
         c.differ(name, "nothing was compared")
     return c, calls

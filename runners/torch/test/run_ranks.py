@@ -84,15 +84,16 @@ class Case:
         return artifact
 
     def files(self, rank, run):
-        path = os.path.join(self.folder, str(rank), run)
+        path = os.path.join(self.folder, os.path.dirname(run), str(rank), os.path.basename(run))
         return ranks.Files(path + ".truth", path + ".places")
 
     def compare(self):
         native = ranks.reports(self.run("native", self.command))
         artifact = self.materialize_alone() if self.args.alone else self.materialize()
         restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
-        runs = (*ranks.NATIVE, "restore")
-        c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)])
+        runs = (*ranks.NATIVE, "restore", *(ranks.ALONE if self.args.alone else ()))
+        rank_of = ranks.compare_alone if self.args.alone else ranks.compare
+        c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)], rank_of)
         ranks.told(c, self.name, native, restored, self.count)
         return c, calls
 

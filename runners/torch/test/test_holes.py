@@ -53,6 +53,12 @@ class Holes(unittest.TestCase):
             restored = graph(*nodes)
             self.assertEqual(holes.spliced(restored), restored)
 
+    def test_calls_or_the_others(self):
+        restored = {"g": graph(kernel("mix", "0"), kernel(holes.COMMUNICATOR, "1"))}
+        alone = {"g": graph(kernel("mix", "0"), Node("empty", ["1"], {}))}
+        for calls, kinds in (False, ["kernel", "left out"]), (True, ["left out", "empty"]):
+            self.assertEqual([n.kind for n in holes.only(alone, restored, calls)["g"].nodes], kinds)
+
 
 if __name__ == "__main__":
     unittest.main()
