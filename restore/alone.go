@@ -3,9 +3,11 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/restore/live"
 )
 
 // A rank can be recorded and verified on a machine that has room for it alone: no node of a communicator is in an artifact. The engine then makes no
@@ -51,8 +53,10 @@ func (s *Session) StandIn(call *contract.Collective, stream cuda.Stream) (err er
 		return fmt.Errorf("stand in for a collective call: %w", err)
 	}
 	capturing := graph != 0
-	if !capturing {
-		s.peers.add(call)
+	if !capturing && s.env.Run == contract.RunCheckRestored && s.restored == nil {
+		if err := s.peers.add(call, live.Allocations); err != nil {
+			return fmt.Errorf("stand in for a collective call: %w", err)
+		}
 	}
 	for _, c := range made {
 		// mutant: other data from peers in the second recording
@@ -129,14 +133,20 @@ func slot(buffer, other cuda.DevicePtr, size, part uint64, r rank) uint64 {
 	return uint64(r.index) % (size / part)
 }
 
-// peers is the memory that has received results of calls outside of captures. With all ranks running, it holds other data.
+// peers is the engine's memory that has received results of calls outside of captures, before there were graphs. With all ranks running, it holds other data.
 type peers map[uint64]uint64 // size by address
 
-func (p *peers) add(c *contract.Collective) {
-	if *p == nil {
-		*p = peers{}
+// add leaves out memory of triggering layers, which is in no map: its addresses may be those of other memory later.
+func (p *peers) add(c *contract.Collective, allocations func() ([]live.Alloc, error)) error {
+	all, err := allocations()
+	// mutant: results in memory of triggering layers
+	if slices.ContainsFunc(all, func(a live.Alloc) bool { return a.Live != 0 && c.Recv >= a.Addr && c.Recv-a.Addr < a.Size }) {
+		if *p == nil {
+			*p = peers{}
+		}
+		(*p)[c.Recv] = max((*p)[c.Recv], c.RecvBytes)
 	}
-	(*p)[c.Recv] = max((*p)[c.Recv], c.RecvBytes)
+	return err
 }
 
 // reach reports whether some of the memory lies in a range.

@@ -9,6 +9,7 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/restore/live"
 )
 
 func TestStandIn(t *testing.T) {
@@ -79,8 +80,17 @@ func TestPeersReach(t *testing.T) {
 	if p.reach(0, 1<<40) {
 		t.Error("no call was made, but memory is of peers")
 	}
-	p.add(&contract.Collective{Recv: 100, RecvBytes: 10})
-	p.add(&contract.Collective{Recv: 100, RecvBytes: 4})
+	mapped := func() ([]live.Alloc, error) {
+		return []live.Alloc{{Addr: 90, Size: 50, Live: 1}, {Addr: 200, Size: 50}}, nil
+	}
+	for _, c := range []contract.Collective{{Recv: 100, RecvBytes: 10}, {Recv: 100, RecvBytes: 4}, {Recv: 200, RecvBytes: 10}, {Recv: 300, RecvBytes: 10}} {
+		if err := p.add(&c, mapped); err != nil {
+			t.Error(err)
+		}
+	}
+	if p.reach(150, 1000) {
+		t.Error("memory that is in no map counts")
+	}
 	for addr, want := range map[uint64]bool{90: false, 91: true, 109: true, 110: false} {
 		if p.reach(addr, 10) != want {
 			t.Errorf("10 bytes at %d: %v", addr, !want)

@@ -145,9 +145,10 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	return d, err
 }
 
-// ofPeers is OfPeers for bytes of an allocation.
+// ofPeers is OfPeers for bytes of an allocation. Memory of the capture phase was made later than the calls.
 func (c *Checker) ofPeers(alloc uint32, offset, size uint64) bool {
-	return c.OfPeers != nil && c.OfPeers(c.Memory.Base[alloc]+offset, size)
+	engines := int(alloc) < len(c.spec.Allocations) && c.spec.Allocations[alloc].Owner == graphir.OwnerEngine
+	return c.OfPeers != nil && engines && c.OfPeers(c.Memory.Base[alloc]+offset, size)
 }
 
 // lookCloser makes the replays that only natively captured graphs need.

@@ -7,6 +7,7 @@ var ranks = []mutant{
 	{"other data from peers in the second recording", never, "./internal/test/ranks", "TestAlone/kept"},
 	{"recordings with other data from peers", never, "./internal/test/ranks", "TestAlone/kept"},
 	{"results that depend on peers' data in saved contents", never, "./internal/test/ranks", "TestAlone/kept"},
+	{"results in memory of triggering layers", always, "./restore", "TestPeersReach"},
 	{"memory with results of peers", never, "./internal/test/ranks", "TestAlone/received"},
 	{"memory of a communicator that no run sees", skip, "./internal/test/ranks", "TestAlone/crowded"},
 	{"results without peers", never, "./internal/test/ranks", "TestAlone/restored"},

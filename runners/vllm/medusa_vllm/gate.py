@@ -1,11 +1,10 @@
 """Which starts Medusa takes part in.
 
-In: versions, vLLM's configuration (only attributes are read, so that tests need no vLLM), and whether a rank is started alone. Out: None, or the reason for
+In: versions, and vLLM's configuration (only attributes are read, so that tests need no vLLM). Out: None, or the reason for
 a native start, in a few words. Fails: never.
 """
 
 import contextlib
-import os
 import re
 
 from . import contract, labels
