@@ -54,7 +54,7 @@ class Holes(unittest.TestCase):
             self.assertEqual(holes.spliced(restored), restored)
 
     def test_calls_or_the_others(self):
-        restored = {"g": graph(kernel("mix", "0"), kernel(holes.COMMUNICATOR, "1"))}
+        restored = {"g": graph(kernel("mix", "0"), kernel(holes.NCCL, "1"))}
         alone = {"g": graph(kernel("mix", "0"), Node("empty", ["1"], {}))}
         for calls, kinds in (False, ["kernel", "left out"]), (True, ["left out", "empty"]):
             self.assertEqual([n.kind for n in holes.only(alone, restored, calls)["g"].nodes], kinds)

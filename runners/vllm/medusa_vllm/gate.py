@@ -5,6 +5,7 @@ a native start, in a few words. Fails: never.
 """
 
 import contextlib
+import os
 import re
 
 from . import contract, labels

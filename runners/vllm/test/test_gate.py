@@ -11,7 +11,7 @@ from unittest import mock
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from doubles import OFFLOADING, Desc, Mode, NewDesc, V1Desc, config  # noqa: E402
-from medusa_vllm import gate, share  # noqa: E402
+from medusa_vllm import contract, gate, share  # noqa: E402
 
 
 class Share(unittest.TestCase):
@@ -126,6 +126,8 @@ class Gate(unittest.TestCase):
         ):
             with self.subTest(change):
                 self.assertIn(word, reason(**change) or "")
+        with mock.patch.dict("os.environ", {contract.ENV_PEERS: "absent"}):
+            self.assertIn("without the others", reason() or "")
         fused = types.SimpleNamespace(fuse_allreduce_rms=True)
         for ranks, mode, word in (2, 3, "fuse_allreduce_rms"), (1, 3, "None"), (2, 0, "None"):
             together = config(
