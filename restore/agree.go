@@ -69,8 +69,10 @@ func (a *agreement) reach(s stage, token string) error {
 	if err := a.announce(s, token); err != nil {
 		return fmt.Errorf("agree with the other ranks on %s: %w", s, err)
 	}
-	began, come := time.Now(), uint32(0)
-	for deadline := began.Add(a.wait); ; time.Sleep(pause(time.Since(began))) {
+	come := uint32(0)
+	made := noticeIn(a.decisions())
+	defer made.close()
+	for deadline := time.Now().Add(a.wait); ; made.wait(max(time.Until(deadline), time.Millisecond)) {
 		if decided, err := a.decision(s); decided {
 			a.passed = append(a.passed, s)
 			return err
@@ -94,14 +96,12 @@ func (a *agreement) reach(s stage, token string) error {
 	}
 }
 
-// pause is how long a rank waits before it looks again. The longer it has waited, the more seldom it looks: the ranks that it waits for need the processor.
-func pause(waited time.Duration) time.Duration {
-	return min(max(time.Millisecond, waited/16), 50*time.Millisecond)
-}
-
 // announce leaves this rank's file for a stage. If the file exists, it belongs to an earlier start, whose
 // decision does not count for this one.
 func (a *agreement) announce(s stage, token string) error {
+	if err := a.prepare(); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(a.mine(s, a.rank.index)+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return errors.New("this rank was started before (graphs are restored once in a start of the engine)")
@@ -116,6 +116,18 @@ func (a *agreement) announce(s stage, token string) error {
 	// Other ranks must not read an incomplete token.
 	return os.Link(f.Name(), a.mine(s, a.rank.index))
 }
+
+// prepare makes the folder of decisions, if no other rank has made it.
+func (a *agreement) prepare() error {
+	err := os.Mkdir(a.decisions(), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// decisions is a folder of its own, so that only decisions wake a rank.
+func (a *agreement) decisions() string { return filepath.Join(a.dir, "decided") }
 
 func (a *agreement) mine(s stage, index uint32) string {
 	return filepath.Join(a.dir, fmt.Sprintf("%s.%d", s, index))
@@ -138,20 +150,24 @@ func (a *agreement) count(s stage, token string, from uint32) (next uint32, diff
 
 // decide lets all ranks go on, or, with a code, start natively, unless that is decided already.
 func (a *agreement) decide(s stage, code Code, reason string) {
+	err := a.prepare()
+	if err != nil {
+		return
+	}
 	f, err := os.CreateTemp(a.dir, "decision-*")
 	if err != nil {
 		return // if no rank can write, all ranks time out
 	}
 	_, err = f.WriteString(string(code) + "\n" + reason)
 	if errors.Join(err, f.Close()) == nil {
-		_ = os.Link(f.Name(), filepath.Join(a.dir, string(s)))
+		_ = os.Link(f.Name(), filepath.Join(a.decisions(), string(s)))
 	}
 	_ = os.Remove(f.Name())
 }
 
 // decision reads the decision: nil to go on.
 func (a *agreement) decision(s stage) (decided bool, err error) {
-	data, err := os.ReadFile(filepath.Join(a.dir, string(s)))
+	data, err := os.ReadFile(filepath.Join(a.decisions(), string(s)))
 	if err != nil {
 		return false, nil
 	}

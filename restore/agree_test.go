@@ -3,6 +3,8 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -46,12 +48,27 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
-// A rank looks again at once if the others are quick, and otherwise loses little of the time that it has waited.
-func TestPause(t *testing.T) {
-	for waited, want := range map[time.Duration]time.Duration{0: time.Millisecond, 160 * time.Millisecond: 10 * time.Millisecond, time.Hour: 50 * time.Millisecond} {
-		if got := pause(waited); got != want {
-			t.Errorf("after %v: %v, want %v", waited, got, want)
+// A decision wakes a rank before it would look again, and other files do not.
+func TestDecisionWakes(t *testing.T) {
+	folder := t.TempDir()
+	made := noticeIn(folder)
+	defer made.close()
+	for _, file := range []string{filepath.Join(t.TempDir(), "other"), filepath.Join(folder, "start")} {
+		began := time.Now()
+		time.AfterFunc(lookAgain/10, func() {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		})
+		made.wait(time.Hour)
+		if woke, own := time.Since(began) < lookAgain, filepath.Dir(file) == folder; woke != own {
+			t.Errorf("%s: awake after %v, want before %v: %v", filepath.Base(file), time.Since(began), lookAgain, own)
 		}
+	}
+	began := time.Now()
+	notice{}.wait(time.Millisecond)
+	if time.Since(began) < time.Millisecond {
+		t.Error("without a notice a rank does not wait")
 	}
 }
 
@@ -73,6 +90,15 @@ func TestOneRankFallsAllFall(t *testing.T) {
 		if !errors.As(errs[i], &peer) || peer.code != KernelNotFound || peer.reason != "rank 1 starts natively: no axpy" {
 			t.Errorf("rank %d: %v", i, errs[i])
 		}
+	}
+}
+
+// The first rank of a start may fall before any other has come.
+func TestFirstRankFalls(t *testing.T) {
+	all := ranksOf(t.TempDir(), 2, time.Minute)
+	all[1].fall(&Fallback{KernelNotFound, errors.New("no axpy")})
+	if err := all[0].reach(stageStart, "x"); err == nil || err.Error() != "rank 1 starts natively: no axpy" {
+		t.Errorf("rank 0: %v", err)
 	}
 }
 

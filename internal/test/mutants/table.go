@@ -163,6 +163,7 @@ var table = []mutant{
 	{"each rank its own trace", replace("== 1", "> 0"), "./interpose", "TestTraceOfEachRank"},
 	{"ranks agree before anything is allocated", replace("s.agree(stageStart)", "error(nil)"), "./internal/test/e2e", "TestRanksStartAlike"},
 	{"ranks agree before anything is replayed", becomes("err := error(nil)"), "./internal/test/e2e", "TestRanksStartAlike"},
+	{"a rank wakes at a decision", replace("n.folder == nil ||", "true ||"), "./restore", "TestDecisionWakes"},
 	{"one decision for all ranks", becomes("return nil"), "./restore", "TestRanksAgree"},
 	{"kernels from images", replace("!= graphir.ModuleHidden", "== graphir.ModuleHidden"), "./internal/test/e2e", "TestKernelsFromImages"},
 	{"hash of a reloaded image", never, "./internal/test/e2e", "TestKernelsFromImages"},

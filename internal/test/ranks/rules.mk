@@ -20,7 +20,7 @@ test-ranks-alone: build/ranks build/lib/libmedusa_interpose.so bin
 test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -faults -n $(or $(N),33) -seed $(or $(SEED),1)
 
-# The processor time of a rank of eight until it is ready, beside that of one alone: ROUNDS=15 starts of each, on an idle machine.
+# The processor time of a rank of eight until it is ready, beside that of the only rank of each of eight engines: ROUNDS=15 starts of each, on an idle machine.
 .PHONY: test-ranks-cost
 test-ranks-cost: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -cost $(or $(ROUNDS),15)
