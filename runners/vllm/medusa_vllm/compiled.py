@@ -24,11 +24,10 @@ from vllm.compilation.wrapper import TorchCompileWithNoGuardsWrapper
 from .files import read
 
 NOTE = "medusa.json"
-FIRST = "rank_0_0"  # vLLM's folder for the first rank of the first engine
 
 
 def link(to, path):
-    """Another process may make the same link."""
+    """Another engine of the start may make the same link."""
     with contextlib.suppress(FileExistsError):
         os.symlink(to, path)
 
@@ -42,7 +41,6 @@ class Code:
 
     def __init__(self, config, model, settings):
         self.compilation, self.settings = config.compilation_config, settings
-        self.engine = config.parallel_config.data_parallel_index
         self.named = bool(self.compilation.cache_dir)  # whether the user named the pieces' folder
         self.root = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache")
         self.parts = {}  # each compiled part of the model, with the folder in which vLLM looks for it
@@ -69,16 +67,9 @@ class Code:
                 note = read(os.path.join(parent, other, NOTE))
                 if note and self.fits(part, note):
                     link(other, folder)
-                    self.share(folder)
                     if note["pieces"] and not self.compilation.cache_dir:
                         self.compilation.cache_dir = os.path.join(self.root, note["pieces"])
-                        self.share(self.compilation.cache_dir)
                     break
-
-    def share(self, folder):
-        """Engines that share nothing run the same code, but vLLM looks for it in a folder for each. The only engine of a recording was the first."""
-        if self.engine and os.path.isdir(os.path.join(folder, FIRST)):
-            link(FIRST, os.path.join(folder, f"rank_0_{self.engine}"))
 
     def fits(self, part, note):
         same = (note["settings"], note["part"]) == (self.settings, _model_hash_key(part.forward))
