@@ -150,16 +150,12 @@ func (a *agreement) count(s stage, token string, from uint32) (next uint32, diff
 
 // decide lets all ranks go on, or, with a code, start natively, unless that is decided already.
 func (a *agreement) decide(s stage, code Code, reason string) {
-	err := a.prepare()
-	if err != nil {
-		return
-	}
 	f, err := os.CreateTemp(a.dir, "decision-*")
 	if err != nil {
 		return // if no rank can write, all ranks time out
 	}
 	_, err = f.WriteString(string(code) + "\n" + reason)
-	if errors.Join(err, f.Close()) == nil {
+	if errors.Join(err, f.Close(), a.prepare()) == nil {
 		_ = os.Link(f.Name(), filepath.Join(a.decisions(), string(s)))
 	}
 	_ = os.Remove(f.Name())
