@@ -42,7 +42,7 @@ build/test/slow build/test/table build/test/sha256: build/test/%: interpose/test
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $<
 
-build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/test/trigger build/test/phases build/test/nodes build/test/outside build/test/threads build/test/exact build/test/gaps build/test/large build/test/old build/test/holes build/test/multicast: build/test/%: \
+build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/test/trigger build/test/phases build/test/nodes build/test/outside build/test/threads build/test/exact build/test/gaps build/test/large build/test/old build/test/holes build/test/multicast build/test/devices: build/test/%: \
 		interpose/test/%.c interpose/test/common.h $(INTERPOSE_HEADERS) build/simulated/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -Wl,--build-id -pthread -o $@ $< build/simulated/libcuda.so.1 -ldl

@@ -207,12 +207,18 @@ void core_fault(const char *call, const char *format, ...)
 void core_note_device(void)
 {
 	CUdevice dev;
+	if (core_mode() == MODE_RECORD && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS)
+		core_note_device_of(dev);
+}
+
+void core_note_device_of(int dev)
+{
 	char name[256] = "";
 	int major = 0, minor = 0, sms = 0, version = 0;
 	size_t memory = 0;
 	struct trace_writer *w;
 	bool noted;
-	if (core_mode() != MODE_RECORD || REAL(cuCtxGetDevice)(&dev) != CUDA_SUCCESS || dev < 0 || dev > 63)
+	if (core_mode() != MODE_RECORD || dev < 0 || dev > 63)
 		return;
 	core_lock();
 	noted = devices_noted >> dev & 1;

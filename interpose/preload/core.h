@@ -58,7 +58,8 @@ void core_give_up(const char *why);
 
 /* Records a problem of the recorder. Takes the lock. */
 void core_fault(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Records the device of the current context once. Takes the lock. */
+/* Records a device once, or that of the current context. Take the lock. */
+void core_note_device_of(int dev);
 void core_note_device(void);
 
 uint64_t core_gap_seed(void);

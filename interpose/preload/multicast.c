@@ -77,6 +77,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
 		return REAL(cuMemCreate)(handle, size, prop, flags);
 	rc = REAL(cuMemCreate)(handle, size, prop, flags);
 	if (rc == CUDA_SUCCESS && core_mode() == MODE_RECORD) {
+		/* mutant: device of memory that is created for another device */
+		if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+			core_note_device_of(prop->location.id);
 		core_lock();
 		forget(*handle);
 		core_unlock();

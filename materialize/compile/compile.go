@@ -1,17 +1,26 @@
 package compile
 
 import (
+	"fmt"
+
 	"medusa/graphir"
 	"medusa/materialize/recording"
 )
 
 // Compile makes the graph IR from two recordings of the same start, and returns the bytes that it presumes to be padding: only a run can
 // decide about those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove the facts that a restored
-// graph would need. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
+// graph would need, and for a process with several devices. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
 //
 // Each pass fills its part of the Spec. None changes a recording.
 func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spec, Paddings, error) {
 	spec := &graphir.Spec{}
+	for _, r := range []*recording.Recording{ra, rb} {
+		// mutant: memory on several devices
+		if r.Beside != nil {
+			return nil, nil, fmt.Errorf("compile recording %s: the process has memory or modules on devices %d and %d (a rank has one: start a process for each)",
+				r.Path, r.Device.Ordinal, r.Beside.Ordinal)
+		}
+	}
 
 	// Allocation i and variable i are the same in both runs from here on.
 	a, b, threads, err := number(ra, rb)

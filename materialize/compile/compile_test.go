@@ -38,6 +38,18 @@ func mustCompile(t *testing.T, run func(tp *tape, at place)) *graphir.Spec {
 
 func onlyKernel(spec *graphir.Spec) *graphir.KernelNode { return spec.Graphs[0].Nodes[0].Kernel() }
 
+// Allocations are numbered, whatever their device: online all would be made on one.
+func TestSeveralDevices(t *testing.T) {
+	_, err := compilePair(t, func(tp *tape, at place) {
+		tp.phase("warmup")
+		tp.add(&trace.Device{Ordinal: 3})
+		tp.phase("ready")
+	})
+	if err == nil || !strings.Contains(err.Error(), "on devices 0 and 3") {
+		t.Error(err)
+	}
+}
+
 func TestPointersBecomeIndirect(t *testing.T) {
 	const constant = 0x3ff0000000000000
 	spec := mustCompile(t, func(tp *tape, at place) {

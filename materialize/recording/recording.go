@@ -17,6 +17,7 @@ import (
 type Recording struct {
 	Path       string
 	Device     *trace.Device
+	Beside     *trace.Device // nil unless the process has memory or modules on another device, too
 	KV         *trace.KV
 	Elastic    *trace.Elastic // nil: the KV cache has one size
 	Phases     []Phase
@@ -166,7 +167,11 @@ func (r *Recording) add(rec trace.Record) error {
 	order := rec.Header().Order
 	switch v := rec.(type) {
 	case *trace.Device:
-		r.Device = v
+		if r.Device == nil {
+			r.Device = v
+		} else {
+			r.Beside = v
+		}
 	case *trace.Phase:
 		r.Phases = append(r.Phases, Phase{v.Name, order, rec.Header().Time})
 		if v.Name == "ready" {

@@ -116,6 +116,8 @@ var table = []mutant{
 	{"memory of a multicast object", never, "./materialize/compile", "TestMulticastMemory"},
 	{"tensor in memory of a multicast object", never, "./materialize/compile", "TestMulticastMemory"},
 	{"mapping of a multicast object", never, "./interpose", "TestMulticastMemory"},
+	{"device of memory that is created for another device", never, "./interpose", "TestDevices"},
+	{"memory on several devices", never, "./materialize/compile", "TestSeveralDevices"},
 	{"memory of another process that is opened twice", never, "./interpose", "TestRareMemoryCalls"},
 	{"host memory registered in the capture phase", never, "./materialize/compile", "TestRefusedMemory"},
 	{"update that changes a graph", never, "./materialize/compile", "TestUpdates"},
