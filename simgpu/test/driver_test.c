@@ -172,6 +172,10 @@ int main(int argc, char **argv)
 	leaks();
 	run("print_addresses", NULL); /* it fails nowhere */
 	failed += report("no errors of an earlier process", !line_with(getenv("SIMGPU_LOG"), "leaks", ""));
+	snprintf(path, sizeof(path), "SIMGPU_CALL_LOG=%s/calls.%%p", dir);
+	run("reuse", path);
+	snprintf(cmd, sizeof(cmd), "grep -q cuMemAlloc %s/calls.[0-9]*", dir);
+	failed += report("each process has its own log", system(cmd) == 0);
 	failed += report("addresses repeat with the seed", same("print_addresses", "SIMGPU_SEED=7", "SIMGPU_SEED=7"));
 	failed += report("addresses differ without one", !same("print_addresses", NULL, NULL));
 	failed += report("distances differ", !same("print_distances", "SIMGPU_SEED=7", "SIMGPU_SEED=8"));

@@ -89,6 +89,8 @@ uint64_t now_us(void);
 unsigned thread_number(void);
 void call_log_write(const struct call *c, CUresult r);
 void call_log_mark(const char *text);
+/* The name of a file. %p in it is the process: an engine starts several with one environment. */
+const char *log_path(const char *name);
 void error_log_open(void); /* and empties it */
 __attribute__((format(printf, 1, 2))) void error_log(const char *format, ...);
 const char *result_name(CUresult r); /* NULL for an unknown number */

@@ -58,8 +58,19 @@ static void put(int fd, const char *text, size_t len)
 	}
 }
 
-static int open_log(const char *path)
+const char *log_path(const char *name)
 {
+	static char path[4096];
+	const char *at = name ? strstr(name, "%p") : NULL;
+	if (!at)
+		return name;
+	snprintf(path, sizeof(path), "%.*s%d%s", (int)(at - name), name, (int)getpid(), at + 2);
+	return path;
+}
+
+static int open_log(const char *name)
+{
+	const char *path = log_path(name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	if (fd < 0)
 		fprintf(stderr, "simgpu: open %s: %s\n", path, strerror(errno));

@@ -15,22 +15,11 @@
 static int fd = -2;
 static uint64_t sequence;
 
-/* %p in the name is the process: an engine starts several with one environment. */
-static const char *expanded(const char *name)
-{
-	static char path[4096];
-	const char *at = name ? strstr(name, "%p") : NULL;
-	if (!at)
-		return name;
-	snprintf(path, sizeof(path), "%.*s%d%s", (int)(at - name), name, (int)getpid(), at + 2);
-	return path;
-}
-
 bool truth_wanted(void)
 {
 	if (fd != -2)
 		return fd >= 0;
-	const char *path = expanded(config_get()->truth);
+	const char *path = log_path(config_get()->truth);
 	fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644) : -1;
 	if (path && fd < 0)
 		fprintf(stderr, "simgpu: open %s: no ground truth will be written\n", path);
