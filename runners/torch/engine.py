@@ -148,7 +148,7 @@ class Engine:
         a = self.args
         self.config = configuration(a.preset, a.model, a.layers, a.vocabulary)
         if a.model and Checkpoint.found(a.model):
-            self.source = Checkpoint(a.model, self.dtype)
+            self.source = Checkpoint(a.model, self.dtype, self.ranks.part)
         else:
             self.source = Random(a.seed, self.dtype)
         if self.ranks.count > 1 and (reason := self.ranks.share(self.config)):
@@ -179,7 +179,7 @@ class Engine:
             self.ranks.connect(medusa.Communicators(self.session), medusa.communicator())
         self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device, self.args.kv == "elastic")
         if self.ranks.count > 1:
-            self.ranks.add_up(m.net, lambda: torch.cuda.current_stream().cuda_stream)
+            self.ranks.add_up(m.net)
         if self.args.triton_norms:
             import triton_norm  # not every engine has Triton
 

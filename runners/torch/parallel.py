@@ -15,7 +15,8 @@ from medusa import contract
 
 LIBRARY, ID, BYTES = "libnccl.so.2", "ENGINE_NCCL_ID", 128  # the last: of ncclUniqueId
 SUM, TYPES = 0, {"float16": 6, "float32": 7, "bfloat16": 9}
-ADDED = ".o_proj", ".down_proj"  # layers whose outputs are parts of a sum
+SPLIT = tuple(f".{name}_proj" for name in ("q", "k", "v", "gate", "up"))  # layers of which each rank computes other outputs
+ADDED = ".o_proj", ".down_proj"  # and those whose outputs are parts of a sum
 
 
 class UniqueId(ctypes.Structure):
@@ -71,16 +72,25 @@ class Ranks:
             setattr(config, name, n // self.count)
         return None
 
-    def add_up(self, net, stream):
+    def part(self, name, tensor):
+        """This rank's part of a layer's weight, and all of any other tensor."""
+        layer = name.removesuffix(".weight")
+        dim = 0 if layer.endswith(SPLIT) else 1 if layer.endswith(ADDED) else None
+        return tensor if dim is None else tensor.chunk(self.count, dim)[self.rank]
+
+    def add_up(self, net):
+        import torch  # the process that starts ranks has no use for it
+
+        @torch.library.custom_op("engine::all_reduce", mutates_args=("t",))
+        def all_reduce(t: torch.Tensor) -> None:
+            """An operator, so that a compiled step keeps the call."""
+            if self.adds:
+                kind = TYPES[str(t.dtype).removeprefix("torch.")]
+                self.nccl.ncclAllReduce(t.data_ptr(), t.data_ptr(), t.numel(), kind, SUM, self.communicator, torch.cuda.current_stream().cuda_stream)
+
         for name, module in net.named_modules():
             if name.endswith(ADDED):
-                module.register_forward_hook(lambda _module, _inputs, out: self.all_reduce(out, stream()))
-
-    def all_reduce(self, t, stream):
-        if self.adds:
-            kind = TYPES[str(t.dtype).removeprefix("torch.")]
-            self.nccl.ncclAllReduce(t.data_ptr(), t.data_ptr(), t.numel(), kind, SUM, self.communicator, stream)
-        return t
+                module.register_forward_hook(lambda _module, _inputs, out: all_reduce(out))
 
 
 def ended(processes):

@@ -52,8 +52,9 @@ class Random:
 class Checkpoint:
     """A folder of safetensors files, one or several with an index. Values are converted to the engine's dtype."""
 
-    def __init__(self, folder, dtype):
-        self.dtype = dtype
+    def __init__(self, folder, dtype, part=lambda name, tensor: tensor):
+        """part: what this process needs of a tensor."""
+        self.dtype, self.part = dtype, part
         index = os.path.join(folder, "model.safetensors.index.json")
         if os.path.exists(index):
             with open(index, encoding="utf-8") as f:
@@ -87,7 +88,7 @@ class Checkpoint:
     def pieces(self, name, shape):
         if name not in self.owner:
             raise ModelError(f"load weights: the checkpoint lacks {name}")
-        tensor = self.owner[name].get_tensor(name)
+        tensor = self.part(name, self.owner[name].get_tensor(name))
         if tensor.shape != shape:
             raise ModelError(f"load weights: {name} is {list(tensor.shape)}, the configuration says {list(shape)}")
         yield tensor.to(self.dtype).reshape(-1)

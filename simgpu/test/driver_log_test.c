@@ -22,6 +22,15 @@ void call_log(void)
 	CHECK(line_with(path, "\tcuMemAlloc_v2\tCUDA_ERROR_INVALID_VALUE\n", ""));
 }
 
+void forks(void)
+{
+	int version, status;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(cuDriverGetVersion(&version) != CUDA_SUCCESS);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* The table at each captured launch can be rebuilt: here an address is freed and handed out again between two. */
 void truth(void)
 {

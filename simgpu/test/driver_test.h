@@ -81,6 +81,7 @@ void code_damaged_block(void);
 void code_files_cut_off(void);
 void code_sections_without_bytes(void);
 void call_log(void);
+void forks(void);
 void truth(void);
 void truth_of_long_names(void);
 void leave_things(void);

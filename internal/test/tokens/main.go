@@ -3,7 +3,7 @@
 //	tokens IN OUT MISTAKE WORDS
 //
 // In: an artifact, a kind of mistake, and words of the label of a graph that the engine replays. Out: OUT, the same artifact with the mistake, and a line that
-// describes the change. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
+// describes the change. Of several ranks the last one gets the mistake; all get those of collective calls, or a rank would wait for another. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
 package main
 
 import (
@@ -31,7 +31,7 @@ var errNothing = errors.New("the artifact has nothing of that kind")
 
 func main() {
 	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key WORDS")
+		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key|hole|holes WORDS")
 		os.Exit(2)
 	}
 	what, err := spoil(os.Args[1], os.Args[2], os.Args[3], os.Args[4])
@@ -60,19 +60,29 @@ func spoil(in, out, mistake, words string) (what string, err error) {
 			return "", err
 		}
 	}
-	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return has(g.Label, words) })
+	if what, err = change(a, mistake, words); err != nil {
+		return "", fmt.Errorf("change %s: %w", in, err)
+	}
+	return what, artifacts.Write(out, a)
+}
+
+// change makes the mistake in the artifact.
+func change(a *artifacts.Artifact, mistake, words string) (string, error) {
+	label := func(g graphir.Graph) bool { return has(g.Label, words) }
+	if of, ok := collective[mistake]; ok {
+		return ofCalls(a, label, of)
+	}
+	spec := a.Rank(a.Ranks() - 1).Spec
+	graph := slices.IndexFunc(spec.Graphs, label)
 	mistake, number, _ := strings.Cut(mistake, ":")
 	change, ok := mistakes[mistake]
 	if over, err := strconv.Atoi(number); err == nil && mistake == "content" {
 		change = func(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, over) }
 	}
 	if graph < 0 || !ok {
-		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, words)
+		return "", fmt.Errorf("no mistake %q, or no graph %q", mistake, words)
 	}
-	if what, err = change(a.Spec, graph); err != nil {
-		return "", fmt.Errorf("change %s: %w", in, err)
-	}
-	return what, artifacts.Write(out, a)
+	return change(spec, graph)
 }
 
 // has reports whether a label begins with the first of the words and has all of them. Releases of vLLM add fields to labels.

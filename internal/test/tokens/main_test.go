@@ -91,6 +91,48 @@ func TestSwappedGraphs(t *testing.T) {
 	}
 }
 
+// calls returns an artifact of two ranks, each with a graph of three collective calls and a kernel, and the counts of the calls of a rank in the order of the nodes.
+func calls() (*artifacts.Artifact, func(rank int) []uint64) {
+	rank := func() *artifacts.Artifact {
+		g := graphir.Graph{Label: "FULL tokens=8", Nodes: []graphir.Node{{Type: graphir.NodeKernel, Params: &graphir.KernelNode{}}}}
+		for _, number := range []uint32{2, 0, 1} {
+			call := graphir.NewCollective(graphir.Collective{Number: number, Count: 100 + uint64(number)})
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeCollective, Params: call})
+		}
+		return &artifacts.Artifact{Spec: &graphir.Spec{Graphs: []graphir.Graph{g}}}
+	}
+	a := rank()
+	a.Peers = []*artifacts.Artifact{rank()}
+	return a, func(rank int) (counts []uint64) {
+		nodes := a.Rank(rank).Spec.Graphs[0].Nodes
+		for i := range nodes {
+			counts = append(counts, 0)
+			if c := nodes[i].Collective(); c != nil {
+				counts[i] = 1000*uint64(c.Call().Number) + c.Call().Count
+			}
+		}
+		return counts
+	}
+}
+
+func TestMistakesInCalls(t *testing.T) {
+	for name, want := range map[string][]uint64{"hole": {0, 1102, 100, 0}, "holes": {0, 2100, 102, 1101}} {
+		a, counts := calls()
+		if what, err := change(a, name, "FULL tokens=8"); err != nil || what == "" {
+			t.Fatal(name, what, err)
+		}
+		for r := range a.Ranks() {
+			if !slices.Equal(counts(r), want) {
+				t.Errorf("%s, rank %d: %d, not %d", name, r, counts(r), want)
+			}
+		}
+	}
+	one := &artifacts.Artifact{Spec: &graphir.Spec{Graphs: []graphir.Graph{{Label: "FULL tokens=8"}}}}
+	if _, err := change(one, "hole", "FULL tokens=8"); !errors.Is(err, errNothing) {
+		t.Error(err)
+	}
+}
+
 // An artifact of a real engine stays readable.
 func TestFile(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.medusa")

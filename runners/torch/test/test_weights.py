@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 from safetensors import safe_open
@@ -11,9 +12,10 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "python")]
 
 import checkpoint  # noqa: E402
+import parallel  # noqa: E402
 import weights  # noqa: E402
 from model import Model, ModelError, configuration  # noqa: E402
 
@@ -67,6 +69,29 @@ class TestTokenizer(unittest.TestCase):
                 t = Tokenizer.from_file(path)
                 self.assertEqual(t.get_vocab_size(), size)
                 self.assertEqual(t.decode(t.encode("naïve, twice").ids), "naïve, twice")
+
+
+class TestParts(unittest.TestCase):
+    """What ranks compute from their parts, put together, is what one process computes from the whole."""
+
+    def parts(self, layer, tensor):
+        for rank in range(2):
+            with unittest.mock.patch.dict(os.environ, RANK=str(rank), WORLD_SIZE="2"):
+                yield parallel.Ranks().part(f"model.layers.0.{layer}.weight", tensor)
+
+    def test_outputs_of_a_split_layer(self):
+        weight, x = torch.randn(6, 4), torch.randn(3, 4)
+        made = [x @ part.T for part in self.parts("self_attn.k_proj", weight)]
+        torch.testing.assert_close(torch.cat(made, 1), x @ weight.T)
+
+    def test_sum_of_an_added_layer(self):
+        weight, x = torch.randn(6, 4), torch.randn(3, 4)
+        made = [part_of_x @ part.T for part, part_of_x in zip(self.parts("mlp.down_proj", weight), x.chunk(2, 1), strict=True)]
+        torch.testing.assert_close(sum(made), x @ weight.T)
+
+    def test_others_are_whole(self):
+        weight = torch.randn(4)
+        self.assertTrue(all(part is weight for part in self.parts("input_layernorm", weight)))
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ class TestCases(unittest.TestCase):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
 
     def test_select(self):
-        self.assertEqual(cases.select(None), [*cases.DEFAULT, *cases.WORK, *cases.FEATURES, cases.TORCH])
+        self.assertEqual(cases.select(None), [*cases.DEFAULT, *cases.WORK, *cases.FEATURES, cases.TORCH, *cases.RANKED])
         self.assertEqual(cases.select("all"), [*cases.every(), cases.TORCH])
         self.assertEqual(cases.select(cases.TORCH), [cases.TORCH])
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
         for how in "traffic", "served":
             self.assertEqual(cases.select(f"opt float32 V1 PIECEWISE {how}"), [f"opt float32 V1 PIECEWISE {how}"])
-        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", cases.TORCH + " served", ",":
+        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", "opt float32 V2 PIECEWISE ranks2", cases.TORCH + " served", cases.TORCH + " ranks4", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 
     def test_absent_cases_say_why(self):
@@ -54,7 +54,7 @@ class TestStart(unittest.TestCase):
             path = os.path.join(folder, "output")
             open(path, "w", encoding="utf-8").close()
             output = json.dumps({"device": "Simulated GPU", **printed})
-            one = types.SimpleNamespace(served=False, engine=list, path=lambda _: path, output=lambda *_: output, fail=self.fail)
+            one = types.SimpleNamespace(served=False, engine=list, path=lambda _: path, output=lambda *_: output, report=lambda lines: lines[-1], fail=self.fail)
             return case.Case.start(one, "native")["tokens"]
 
     def test_drafts_are_compared_as_tokens(self):

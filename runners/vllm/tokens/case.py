@@ -4,6 +4,7 @@ In: the settings of run.py, the words of cases.py. Out: a line about each step, 
 than it has to have.
 """
 
+import glob
 import itertools
 import json
 import os
@@ -25,6 +26,7 @@ from medusa_vllm import contract  # noqa: E402
 
 SECONDS = 1800  # for each start of the engine
 STEPS = 1000  # of a case with traffic
+WAITS = 600  # seconds that a rank waits for another in a collective call: that one may compile a kernel
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # the command's argument, and the word that the status has to have
 # The compilers' caches. A case that bundles them also restores in another folder, at other addresses and without the caches.
 CACHES = {"TRITON_CACHE_DIR": "triton", "VLLM_CACHE_ROOT": "cache", "TORCHINDUCTOR_CACHE_DIR": os.path.join("cache", "inductor")}
@@ -61,6 +63,7 @@ class Case:
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()
         self.traffic, self.served, self.breakable = TRAFFIC in how, SERVED in how, BREAKABLE in how
         self.feature = next((word for word in how if word in extras.ALL), None)
+        self.ranks = extras.RANKS.get(self.feature, 1)
         self.bundles = text in BUNDLED
         self.port = free_port() if self.served else None
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
@@ -88,7 +91,12 @@ class Case:
 
     def environment(self, step, mistake):
         s = self.settings
-        process = {"PYTHONPATH": os.path.join(HERE, "served")} if self.served else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+        process = {} if self.served else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+        if self.served or self.ranks > 1:
+            process["PYTHONPATH"] = os.path.join(HERE, "served")
+        if self.ranks > 1:
+            process |= {"SIMGPU_DEVICES": str(self.ranks), "VLLM_NCCL_SO_PATH": os.path.join(s.libraries, "libnccl.so.2"), "VLLM_ALLREDUCE_USE_SYMM_MEM": "0"}
+            process["NCCL_STANDIN_SECONDS"] = str(WAITS)
         own = {"TOKENS_MISTAKE": mistake, "TOKENS_SPOIL": s.spoil, "TOKENS_GRAPH": self.graph} if mistake else {}
         return dict(
             {name: value for name, value in os.environ.items() if name not in CACHES},
@@ -99,7 +107,7 @@ class Case:
             CUDART_STACK="clean" if step == "native" else "addresses",
             SIMGPU_MACHINE_CODE="refuse",
             SIMGPU_COMPUTE_CAPABILITY="8.0",
-            SIMGPU_CALL_LOG=self.path(step + ".calls"),
+            SIMGPU_CALL_LOG=self.path(step + ".calls") + (".%p" if self.ranks > 1 else ""),
             TRITON_LIBDEVICE_PATH=os.path.join(s.tools, "libdevice.bc"),
             TRITON_F32_DEFAULT="ieee",  # Triton's products would round operands to TF32, which moves logits by a thousandth
             TORCHINDUCTOR_COMPILE_THREADS="1",
@@ -129,6 +137,8 @@ class Case:
 
     def run(self, step, command, starts=1, mistake=None):
         """The finished process. Its output is kept."""
+        for path in self.logs(step):
+            os.remove(path)
         try:
             done = subprocess.run(
                 command,
@@ -165,12 +175,16 @@ class Case:
     def start(self, step, before=(), **more):
         stream = self.program("stream.py", str(self.port), "--") if self.served else []
         out = self.output(step, [*stream, *before, *self.engine()], **more)
-        started = json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
+        started = self.report([json.loads(line) for line in out.splitlines() if line.startswith('{"device"')])
         with open(self.path(step + ".output"), encoding="utf-8") as f:
             if DROPPED in f.read():
                 self.fail(f"{step}: {DROPPED}")
         drafts = started.get("drafts")
         return started | {"tokens": started["tokens"] + drafts} if drafts else started
+
+    def report(self, printed):
+        """Of the lines that the engine has printed."""
+        return printed[-1]
 
     def restore(self, *args, **more):
         return self.begun(*args, **more)["tokens"]
@@ -195,11 +209,18 @@ class Case:
             self.fail(f"no checkpoint: {e}")
 
     def captures(self, step):
-        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
-            calls = f.read()
-        if "\tcuDevicePrimaryCtxRetain\t" not in calls or "\tcuGraphLaunch\t" not in calls:
-            self.fail(f"{step}: the call log is not that of a whole engine")
-        return calls.count("\tcuStreamBeginCapture")
+        """Of all ranks."""
+        logs = []
+        for path in self.logs(step):
+            with open(path, encoding="utf-8", errors="replace") as f:
+                logs.append(f.read())
+        whole = [calls for calls in logs if "\tcuDevicePrimaryCtxRetain\t" in calls and "\tcuGraphLaunch\t" in calls]
+        if len(whole) != self.ranks:
+            self.fail(f"{step}: {len(whole)} of {len(logs)} call logs are those of a whole rank, not {self.ranks}")
+        return sum(calls.count("\tcuStreamBeginCapture") for calls in logs)
+
+    def logs(self, step):
+        return glob.glob(glob.escape(self.path(step + ".calls")) + "*")
 
     def native(self):
         """The tokens of a native start, and its part of the row."""
@@ -275,7 +296,7 @@ class Case:
 
     def changed(self, mistake, made, native):
         artifact, what = self.artifact, "each step finds the metadata of another batch"
-        if mistake in controls.IN_ARTIFACT:
+        if mistake != controls.METADATA:
             artifact = self.path(mistake + ".medusa")
             done = self.run("spoil-" + mistake, [self.settings.spoil, self.artifact, artifact, made, self.graph])
             if done.returncode == NOTHING:
@@ -304,7 +325,7 @@ class Case:
         row |= step("materialize", self.materialize)
         counts = [step("restored " + addresses, lambda a=addresses: self.restored(a, native)) for addresses in ADDRESSES]
         row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts)}
-        mistakes = [] if self.traffic or self.served else self.settings.controls
+        mistakes = [] if self.traffic or self.served else [*self.settings.controls, *(controls.COLLECTIVE if self.ranks > 1 else ())]
         row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in mistakes}
         made = [m for m, changed in row["changed"].items() if changed is not None]
         row["refused"] = {m: step("refused " + m, lambda m=m: self.refused(m)) for m in made}

@@ -2,7 +2,7 @@
 
 In: the value of CASES. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
 word may name other work: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. There is also one case without vLLM. Fails: ValueError for an
+memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. Two cases are without vLLM. Fails: ValueError for an
 unknown word, and for a case that is known not to work.
 """
 
@@ -18,6 +18,9 @@ SETTINGS = {
 }
 # The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
 TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
+# Tensor parallel ranks: vLLM's and the torch engine's. The model has two heads of keys and values: vLLM gives each of four ranks a copy of one.
+TORCH_RANKS = f"{TORCH} ranks2"
+RANKED = ("llama float32 V2 FULL_DECODE_ONLY ranks2", TORCH_RANKS)
 TRAFFIC, SERVED, ELASTIC, BREAKABLE, LOADERS = OTHERWISE = "traffic", "served", "elastic", "breakable", "loaders"
 # Latent attention (MLA), whose kernels take no single precision. Pieces also compute prompts in parts, which latent.py does not.
 DEEPSEEK = "deepseek"
@@ -60,15 +63,15 @@ def otherwise():
 def select(text):
     """None: the default ones, other work and torch's; "all"; or names separated by commas."""
     if not text:
-        return [*DEFAULT, *WORK, *FEATURES, TORCH]
+        return [*DEFAULT, *WORK, *FEATURES, TORCH, *RANKED]
     if text == "all":
         return [*every(), TORCH]
     chosen = [" ".join(name.split()) for name in text.split(",")]
     for name in chosen:
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
-        if name not in [*every(), *otherwise(), TORCH]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {'|'.join(OTHERWISE)}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r}; or {' or '.join(map(repr, LATENT))}")
+        if name not in [*every(), *otherwise(), TORCH, TORCH_RANKS]:
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {'|'.join(OTHERWISE)}, of a Llama {'|'.join(extras.ALL)}; or {TORCH!r} or {TORCH_RANKS!r}; or {' or '.join(map(repr, LATENT))}")
     return chosen
 
 

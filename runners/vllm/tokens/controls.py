@@ -13,27 +13,34 @@ import types
 
 METADATA, CONTENT = "metadata", "content"
 IN_ARTIFACT = "kernel", "pointer", CONTENT, "key"
+COLLECTIVE = "hole", "holes"  # in artifacts of several ranks: a call that is left out, two calls in each other's place
 ALL = (*IN_ARTIFACT, METADATA)
 
 
-def of_candidate():
-    """Before verification restores the candidate, it gets the mistake."""
-    mistake = os.environ.get("TOKENS_MISTAKE")
-    if not mistake:
-        return  # a start without Medusa has no plug-in
+def verifies():
+    """Whether this start restores a candidate that is to have a mistake."""
+    if not os.environ.get("TOKENS_MISTAKE"):
+        return False  # a start without Medusa has no plug-in
     from medusa import contract
 
-    if os.environ.get(contract.ENV_RUN) != contract.RUN_CHECK_RESTORED:
+    return os.environ.get(contract.ENV_RUN) == contract.RUN_CHECK_RESTORED
+
+
+def of_candidate():
+    """Before verification restores the candidate, it gets the mistake. Once for an engine."""
+    mistake = os.environ.get("TOKENS_MISTAKE")
+    if not verifies() or mistake == METADATA:
         return
-    if mistake == METADATA:
-        of_replays()
-        return
+    from medusa import contract
+
     candidate = os.environ[contract.ENV_ARTIFACT]
     subprocess.run([os.environ["TOKENS_SPOIL"], candidate, candidate, mistake, os.environ["TOKENS_GRAPH"]], check=True)
 
 
 def of_replays():
-    """Each replay of verification finds the metadata of another batch: sequences that are one token longer, or begin one token later."""
+    """Each replay of verification finds the metadata of another batch: sequences that are one token longer, or begin one token later. In each worker's process."""
+    if not verifies() or os.environ["TOKENS_MISTAKE"] != METADATA:
+        return
     import torch
     from medusa.session import Session
 

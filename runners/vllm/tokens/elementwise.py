@@ -1,6 +1,6 @@
-"""ATen's sums, products, limits and layer norms that captures contain, in Triton.
+"""ATen's sums, products, limits, layer norms and fills behind a mask that captures contain, in Triton.
 
-In: tensors on the simulated GPU. Out: a new tensor. Fails: as Triton does. Complex and boolean elements, double precision, and more than four
+In: tensors on the simulated GPU. Out: a new tensor, or the filled one. Fails: as Triton does. Complex and boolean elements, double precision, and more than four
 dimensions are left to the host (aten.py).
 """
 
@@ -30,6 +30,17 @@ def combine_elements(
     else:
         x = tl.maximum(x, y)
     tl.store(out + i, x.to(out.dtype.element_ty), inside)
+
+
+@triton.jit
+def fill_masked(x, mask, value, n, n1, n2, n3, x0, x1, x2, x3, m0, m1, m2, m3, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    i3, rest = i % n3, i // n3
+    i2, rest = rest % n2, rest // n2
+    i1, i0 = rest % n1, rest // n1
+    masked = tl.load(mask + i0 * m0 + i1 * m1 + i2 * m2 + i3 * m3, inside, 0) != 0
+    tl.store(x + i0 * x0 + i1 * x1 + i2 * x2 + i3 * x3, tl.full((BLOCK,), value, x.dtype.element_ty), inside & masked)
 
 
 @triton.jit
@@ -83,6 +94,15 @@ def combine(operation, a, b, host):
     return out
 
 
+def masked_fill_(x, mask, value):
+    if kind(x.dtype) is None or x.dim() > DIMENSIONS or not mask.is_cuda:
+        return masked_fill_.host(x, mask, value)
+    if x.numel():
+        sizes = [1] * (DIMENSIONS - x.dim()) + list(x.shape)
+        fill_masked[(triton.cdiv(x.numel(), 256),)](x, mask.view(torch.uint8), value, x.numel(), *sizes[1:], *strides(x, x.shape), *strides(mask, x.shape), BLOCK=256)
+    return x
+
+
 def add(a, b, *, alpha=1):
     host = lambda: add.host(a, b, alpha=alpha)  # noqa: E731
     return combine(ADD, a, b, host) if alpha == 1 else host()
@@ -109,4 +129,4 @@ def layer_norm(x, shape, weight, bias, epsilon):
     return out, means, scales
 
 
-OPERATORS = {"add.Tensor": add, "mul.Tensor": multiply, "relu": relu, "native_layer_norm": layer_norm}
+OPERATORS = {"add.Tensor": add, "mul.Tensor": multiply, "relu": relu, "native_layer_norm": layer_norm, "masked_fill_.Scalar": masked_fill_}

@@ -18,6 +18,7 @@ import torch
 import aten
 import controls
 import extras
+import workers
 from options import BATCHED, MLA, PARTS, ROOMY, TIGHT, TRITON, options
 
 
@@ -37,18 +38,28 @@ def arguments():
     return p.parse_args()
 
 
-def start(args):
-    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
-    gc.disable()
+def install(feature):
+    """The test's operators. Processes of ranks, and this one then, get them as a plug-in of vLLM's (served)."""
+    if feature in extras.RANKS:
+        return
     import experts
     import kernels
     import latent
-    from vllm import LLM
 
+    controls.of_replays()
+    aten.install()
     kernels.install()
     experts.install()
     latent.install()
-    extras.install(args.feature)
+    extras.install(feature)
+
+
+def start(args):
+    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
+    gc.disable()
+    from vllm import LLM
+
+    install(args.feature)
     gc.freeze()
     gc.enable()
     blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
@@ -74,28 +85,24 @@ def serve(llm, worker, args):
 def main():
     args = arguments()
     controls.of_candidate()
-    aten.install()
     llm = start(args)
     if later := os.environ.get("TOKENS_LATER"):  # a batch of another size may need another form of a kernel, as in every start
         os.environ["TRITON_PTXAS_PATH"] = later
-    worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
-    started = aten.COUNT.copy()
-    aten.COUNT.clear()
-    if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
-        controls.metadata(worker.model_runner)
+    core = llm.llm_engine.engine_core.engine_core
+    worker = None if args.feature in extras.RANKS else core.model_executor.driver_worker.worker
+    started = llm.collective_rpc(workers.started)
     tokens, seen, drafts = serve(llm, worker, args)
-    torch.cuda.synchronize()
-    medusa = getattr(worker, "graphs", None)
+    served = llm.collective_rpc(workers.served)
     print(json.dumps({
-        "device": torch.cuda.get_device_name(0),
+        "device": served[0]["device"],
         "vllm": sys.modules["vllm"].__version__,
-        "start": "restored" if medusa and medusa.use.restored else "native",
+        "start": ", ".join(sorted({told["start"] for told in served})),
         "tokens": tokens,
         "seen": seen,
         "drafts": drafts,
-        "blocks": llm.llm_engine.engine_core.engine_core.scheduler.kv_cache_manager.block_pool.num_gpu_blocks,
-        "mapped": getattr(getattr(worker, "cache", None), "ranges", None) and worker.cache.ranges.mapped,
-        "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
+        "blocks": core.scheduler.kv_cache_manager.block_pool.num_gpu_blocks,
+        "mapped": served[0]["mapped"],
+        "host": {"start": started, "generate": [told["host"] for told in served]},
     }))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Cases of make test-tokens with more than decoding: drafts by n-grams or by a draft model, adapters, sleep.
+"""Cases of make test-tokens with more than decoding: drafts by n-grams or by a draft model, adapters, sleep, several ranks.
 
 In: the case's word, a folder of checkpoint.py, an engine. Out: arguments of LLM, tokens of the folder's requests, and the tokens that a draft model has proposed.
 Fails: as vLLM does; RuntimeError if no draft was proposed, or if memory stays in use asleep.
@@ -11,7 +11,9 @@ import os
 import sys
 import tempfile
 
-NGRAM, EAGLE, LORA, SLEEP, OFFLOAD = ALL = "ngram", "eagle", "lora", "sleep", "offload"
+NGRAM, EAGLE, LORA, SLEEP, OFFLOAD = "ngram", "eagle", "lora", "sleep", "offload"
+RANKS = {"ranks2": 2, "ranks4": 4}  # tensor parallel
+ALL = (NGRAM, EAGLE, LORA, SLEEP, OFFLOAD, *RANKS)
 DRAFTS = 3  # tokens that a draft proposes
 ADAPTERS = "one", "two"
 ALONE = 6  # requests that are answered one after another: only a step in which each request has all drafts has a graph
@@ -33,6 +35,8 @@ def options(feature, folder):
         EAGLE: {"speculative_config": {"method": "eagle", "model": os.path.join(folder, "draft"), "num_speculative_tokens": DRAFTS}},
         LORA: {"enable_lora": True, "max_loras": len(ADAPTERS), "max_lora_rank": HIGHEST_RANK},
         SLEEP: {"enable_sleep_mode": True},
+        # vLLM's other implementations of all-reduce are machine code.
+        **{word: {"tensor_parallel_size": count, "disable_custom_all_reduce": True} for word, count in RANKS.items()},
         OFFLOAD: {"kv_transfer_config": {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": HOST}}},
     }
     return more.get(feature, {}), 1 + DRAFTS if speculates(feature) else 1
@@ -141,7 +145,7 @@ def slept(llm, cases, folder):
 @contextlib.contextmanager
 def proposals(worker):
     """The tokens that a draft model proposes meanwhile, a row for each step: the tokens do not show drafts that were not accepted."""
-    speculator, rows = getattr(worker.model_runner, "speculator", None), []
+    speculator, rows = worker and getattr(worker.model_runner, "speculator", None), []
     propose = getattr(speculator, "propose", None)
 
     def noted(*args, **kwargs):
@@ -168,7 +172,7 @@ def loaded(llm, cases, folder):
 
 
 def serve(llm, worker, feature, folder):
-    """The tokens, and the drafts."""
+    """The tokens, and the drafts. worker: the only one, if it is in this process."""
     once, again = rounds(feature, folder)
     together = len(once) - (ALONE if feature == NGRAM else 0)
     if feature == LORA:

@@ -63,7 +63,7 @@ def store(args, name, row):
 
 
 def kind(name):
-    if name == cases.TORCH:
+    if name in (cases.TORCH, cases.TORCH_RANKS):
         return TorchCase
     words = {cases.ELASTIC: ElasticCase, cases.LOADERS: LoadersCase}
     return next((kind for word, kind in words.items() if word in name.split()), Case)

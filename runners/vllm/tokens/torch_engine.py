@@ -1,8 +1,8 @@
 """The engine of runners/torch on the simulated GPU, with its decode steps compiled by Inductor.
 
-    torch_engine.py MODEL 2,16
+    torch_engine.py MODEL 2,16 RANKS
 
-In: a folder of checkpoint.py, batch sizes. Out: a line of JSON: the tokens that follow the first prompts of the folder, for each batch size; how
+In: a folder of checkpoint.py, batch sizes, how many ranks. Out: a line of JSON from each rank: the tokens that follow the first prompts of the folder, for each batch size; how
 it started. Fails: as the engine does; if a kernel of machine code is needed; if an operator of the host is captured.
 
 Attention is products and a softmax, which cuBLAS's stand-in and Inductor's kernels compute. ATen's fused kernels are machine code.
@@ -22,6 +22,7 @@ import torch  # noqa: E402
 import aten  # noqa: E402
 import controls  # noqa: E402
 import engine  # noqa: E402
+import parallel  # noqa: E402
 from medusa import contract  # noqa: E402
 
 
@@ -37,12 +38,17 @@ def command(folder, batches):
 
 
 def main():
-    controls.of_candidate()
+    *arguments, ranks = sys.argv[1:]
+    if "RANK" not in os.environ:
+        controls.of_candidate()
+        if int(ranks) > 1:
+            sys.exit(parallel.main(ranks, sys.executable, *sys.argv))
+    controls.of_replays()
     aten.install()
     cuda = torch.backends.cuda
     for fused in cuda.enable_flash_sdp, cuda.enable_mem_efficient_sdp, cuda.enable_cudnn_sdp:
         fused(False)
-    sys.argv[1:] = command(*sys.argv[1:])
+    sys.argv[1:] = command(*arguments)
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA and os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE:
         controls.of_steps(engine.Engine)
     gc.freeze()  # as in engine.py of this folder

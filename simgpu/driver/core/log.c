@@ -79,8 +79,12 @@ static int open_log(const char *name)
 
 static int call_log(void)
 {
-	if (call_fd == -2) {
-		const struct config *cfg = config_get();
+	static pid_t opener; /* a process that it forks has a log of its own, if their names differ */
+	const struct config *cfg = config_get();
+	if (call_fd == -2 || (call_fd >= 0 && opener != getpid() && log_path(cfg->call_log) != cfg->call_log)) {
+		opener = getpid();
+		if (call_fd >= 0)
+			close(call_fd);
 		call_fd = cfg->call_log ? open_log(cfg->call_log) : -1;
 		if (call_fd >= 0) {
 			char line[256];

@@ -1,4 +1,4 @@
-"""The test's operators in the processes of `vllm serve`, which load vLLM's plug-ins and no program of the test.
+"""The test's operators in processes that load vLLM's plug-ins and no program of the test: those of `vllm serve`, and of an engine's ranks.
 
 In: this folder in PYTHONPATH. Out: as engine.py's. Fails: as the operators do.
 """
@@ -11,10 +11,12 @@ def install():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path += [os.path.join(here, ".."), os.path.join(here, "..", "..", "test", "served")]
     import aten
+    import controls
     import experts
     import kernels
     import sleep_runtime
 
+    controls.of_replays()
     aten.install()
     kernels.install()
     experts.install()
