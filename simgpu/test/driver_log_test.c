@@ -4,6 +4,7 @@
 #include "driver_test.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 void call_log(void)
 {
