@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	failed += report("no errors of an earlier process", !line_with(getenv("SIMGPU_LOG"), "leaks", ""));
 	snprintf(path, sizeof(path), "SIMGPU_CALL_LOG=%s/calls.%%p", dir);
 	run("forks", path);
-	snprintf(cmd, sizeof(cmd), "test $(grep -l cuInit %s/calls.[0-9]*) != $(grep -l cuDriverGetVersion %s/calls.[0-9]*)", dir, dir);
+	snprintf(cmd, sizeof(cmd), "test $(ls %s/calls.[0-9]* | wc -l) = 2", dir);
 	failed += report("each process has its own log", system(cmd) == 0);
 	failed += report("addresses repeat with the seed", same("print_addresses", "SIMGPU_SEED=7", "SIMGPU_SEED=7"));
 	failed += report("addresses differ without one", !same("print_addresses", NULL, NULL));
