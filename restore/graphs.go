@@ -7,6 +7,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/panics"
 	"medusa/restore/check"
+	"medusa/restore/live"
 	"medusa/restore/memory"
 	"medusa/restore/rebuild"
 )
@@ -89,7 +90,7 @@ func (s *Session) connected() error {
 		return nil
 	}
 	done := s.journal.start("connect")
-	err := s.connect()
+	err := live.ForCommunicator(s.connect)
 	done()
 	if err != nil {
 		return &Fallback{codeOf(err, DriverError), err}

@@ -1,6 +1,7 @@
 /* events.c: see events.h. */
 #include "events.h"
 
+#include "communicator.h"
 #include "core.h"
 #include "launch.h"
 #include "medusa.h"
@@ -36,7 +37,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	if (!hook_enter())
 		return REAL(cuEventCreate)(event, flags);
 	rc = REAL(cuEventCreate)(event, flags);
-	if (rc == CUDA_SUCCESS && !launch_in_trigger())
+	if (rc == CUDA_SUCCESS && !launch_in_trigger() && !communicator_at_work())
 		note_created(*event, flags);
 	hook_leave();
 	return rc;

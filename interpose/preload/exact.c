@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "communicator.h"
 #include "core.h"
 #include "hold.h"
 #include "launch.h"
@@ -189,12 +190,15 @@ static void open_region(void)
 	}
 }
 
-/* Whether memory for the calling thread belongs into the region. */
+/* Whether memory for the calling thread belongs into the region. A communicator hands its memory to other processes, which memory of a region does not bear. */
 static bool serves(void)
 {
 	CUdevice dev;
 	if (now.state == MEDUSA_EXACT_UNASKED)
 		open_region();
+	/* mutant: addresses of a communicator's memory */
+	if (communicator_at_work())
+		return false;
 	return now.state == MEDUSA_EXACT_ON && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
 }
 

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "communicator.h"
 #include "content.h"
 #include "launch.h"
 #include "medusa.h"
@@ -52,7 +53,8 @@ static void forget_suspended(size_t i)
 
 void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack)
 {
-	bool trigger = launch_in_trigger();
+	/* Neither is counted, so no graph of an artifact can point there. */
+	bool trigger = launch_in_trigger() || communicator_at_work();
 	struct list *l = trigger ? &in_triggers : &counted;
 	struct trace_writer *w = core_trace();
 	struct alloc *a;

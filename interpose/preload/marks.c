@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "communicator.h"
 #include "content.h"
 #include "core.h"
 #include "graphs.h"
@@ -94,6 +95,10 @@ void medusa_mark_result(const char *tensor)
 
 void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream)
 {
+	if (core_mode() == MODE_INERT)
+		return;
+	/* mutant: memory of a communicator's first call */
+	communicator_begin();
 	if (core_mode() != MODE_RECORD)
 		return;
 	core_inside = 1;
@@ -103,6 +108,7 @@ void medusa_mark_collective(const struct medusa_collective *call, uint64_t strea
 
 void medusa_mark_collective_end(uint64_t stream)
 {
+	communicator_end();
 	if (core_mode() != MODE_RECORD)
 		return;
 	core_inside = 1;
@@ -110,14 +116,15 @@ void medusa_mark_collective_end(uint64_t stream)
 	core_inside = 0;
 }
 
-/* Allocations of a trigger scope are not counted, so no graph of an artifact can point to them. */
 void medusa_mark_communicator(int begins)
 {
+	if (core_mode() == MODE_INERT)
+		return;
 	/* mutant: memory of a communicator */
 	if (begins)
-		medusa_trigger_begin();
+		communicator_begin();
 	else
-		medusa_trigger_end();
+		communicator_end();
 }
 
 void medusa_mark_block(uint64_t addr, uint64_t size, int live)

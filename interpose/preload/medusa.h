@@ -122,10 +122,12 @@ struct medusa_collective {
 	uint64_t recv_bytes;
 };
 /* The engine is about to call its communicator on a stream (a CUstream), and has called it. The nodes that the call adds to a capture are a
- * hole of the artifact: a restored start makes the call anew (medusa_session_collectives). Without a capture the marks have no effect. */
+ * hole of the artifact: a restored start makes the call anew (medusa_session_collectives). Memory that any thread allocates meanwhile is the communicator's, as in
+ * medusa_mark_communicator. */
 void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream);
 void medusa_mark_collective_end(uint64_t stream);
-/* The engine is about to make a communicator (begins = 1), or has made it (0). Its memory is in no artifact. */
+/* The engine is about to make a communicator (begins = 1), or has made it (0). All memory that the process allocates meanwhile, on any thread, is the
+ * communicator's and in no artifact. */
 void medusa_mark_communicator(int begins);
 
 /* The framework's allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */

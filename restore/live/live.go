@@ -24,6 +24,7 @@ var (
 	procModuleCount      = cuda.Process("medusa_module_count")
 	procModuleGet        = cuda.Process("medusa_module_get")
 	procModuleHash       = cuda.Process("medusa_module_hash")
+	procMarkCommunicator = cuda.Process("medusa_mark_communicator")
 	procTriggerBegin     = cuda.Process("medusa_trigger_begin")
 	procTriggerEnd       = cuda.Process("medusa_trigger_end")
 	procTriggerFunctions = cuda.Process("medusa_trigger_functions")
@@ -161,6 +162,15 @@ func InTrigger(f func() error) error {
 		return err
 	}
 	defer procTriggerEnd.Invoke()
+	return f()
+}
+
+// ForCommunicator runs f as a time in which the engine's communicator is at work: memory that any thread allocates then is the communicator's.
+func ForCommunicator(f func() error) error {
+	if _, err := procMarkCommunicator.Invoke(1); err != nil {
+		return err
+	}
+	defer procMarkCommunicator.Invoke(0)
 	return f()
 }
 

@@ -8,6 +8,7 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/restore/live"
 )
 
 // Collectives makes a call of the engine's communicator on a capturing stream, as all ranks do at the same time.
@@ -76,7 +77,7 @@ func (b *builder) capture(stream cuda.Stream, c graphir.Collective) (cuda.Graph,
 	if err := stream.BeginCapture(cuda.CaptureThreadLocal); err != nil {
 		return 0, err
 	}
-	err = b.collectives(&call, stream)
+	err = live.ForCommunicator(func() error { return b.collectives(&call, stream) })
 	graph, ended := stream.EndCapture()
 	if err = errors.Join(err, ended); err != nil {
 		if graph != 0 {

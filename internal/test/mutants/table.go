@@ -20,6 +20,8 @@ var table = []mutant{
 	{"edge with data into a call of the communicator", never, "./interpose", "TestMistakesOfCalls"},
 	{"edges within a call", replace("of[from] == of[to]", "of[from] != of[to]"), "./interpose", "TestCallsAreHoles"},
 	{"memory of a communicator", never, "./interpose", "TestCallsAreHoles"},
+	{"memory of a communicator's first call", skip, "./internal/test/ranks", "TestRanks"},
+	{"addresses of a communicator's memory", never, "./internal/test/ranks", "TestRanks"},
 	{"collective call that differs between the runs", never, "./materialize/compile", "TestCollectiveCallsRefused"},
 	{"collective call without memory", never, "./materialize/compile", "TestCollectiveCallsRefused"},
 	{"collective call of a third process", never, "./materialize/compile", "TestCollectiveCallsOfAThirdProcess"},

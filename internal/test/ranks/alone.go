@@ -46,6 +46,7 @@ func (t *test) runAlone() error {
 		return err
 	}
 	alone := *t
+	alone.noAddresses = true // materialize/region.go
 	alone.artifact = strings.TrimSuffix(t.artifact, ".medusa") + "-alone.medusa"
 	if made := alone.makeAlone("0"); made.err != nil {
 		return fmt.Errorf("materialize: %v", made)

@@ -21,7 +21,7 @@ func TestAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone := together
-	alone.artifact += ".alone"
+	alone.artifact, alone.noAddresses = alone.artifact+".alone", true
 	if made := alone.makeAlone("0"); made.err != nil {
 		t.Fatal(made)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/status"
 )
 
 // The graphs and collective calls that each rank of the engine captures. wantKinds is the number of calls if a graph has one of each kind.
@@ -125,9 +126,12 @@ type test struct {
 	ranks    int
 	kinds    bool // a graph has a call of each kind
 	artifact string
-	truth    string // the device's account of a native start; the rank is its suffix
-	native   outcome
-	seen     *compared
+	// noAddresses: the artifact has none, so each start relocates.
+	noAddresses bool
+
+	truth  string // the device's account of a native start; the rank is its suffix
+	native outcome
+	seen   *compared
 }
 
 func (t *test) run() error {
@@ -189,10 +193,15 @@ func (t *test) restore(addresses string) error {
 	if err != nil {
 		return err
 	}
-	truth := t.artifact + "." + addresses
-	got := t.start([]string{"RANKS_TRUTH=" + truth}, "build/medusa", "restore", "--strict", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+	truth, told := t.artifact+"."+addresses, t.artifact+"."+addresses+".json"
+	got := t.start([]string{"RANKS_TRUTH=" + truth}, "build/medusa", "restore", "--strict", "--addresses", addresses, "--check", "full", "--status", told, t.artifact, "--", "build/ranks")
 	if got.err != nil || got.all("restored") != t.ranks {
 		return fmt.Errorf("restored start (%s): %v", addresses, got)
+	}
+	for r := range t.ranks {
+		if err := t.placed(fmt.Sprintf("%s.%d", told, r), addresses); err != nil {
+			return fmt.Errorf("restored start (%s): rank %d: %w", addresses, r, err)
+		}
 	}
 	if err := t.compareTruth(truth); err != nil {
 		return fmt.Errorf("restored start (%s): %w", addresses, err)
@@ -202,6 +211,19 @@ func (t *test) restore(addresses string) error {
 	t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
 	fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
 	return nil
+}
+
+// placed compares the addresses that a start tells with those it was asked for.
+func (t *test) placed(path, asked string) error {
+	want := status.Relocated
+	if asked == "exact" && !t.noAddresses {
+		want = status.Exact
+	}
+	st, err := status.Read(path)
+	if err == nil && st.Addresses != want {
+		err = fmt.Errorf("the addresses are %s, not %s: %s", st.Addresses, want, st.Relocated)
+	}
+	return err
 }
 
 // compareTruth holds each rank's restored graphs against its native ones, by the device's own account.

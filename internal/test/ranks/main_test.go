@@ -56,8 +56,10 @@ func TestRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("restored", func(t *testing.T) {
-		if err := ranks.restore("relocate"); err != nil {
-			t.Error(err)
+		for _, addresses := range []string{"exact", "relocate"} {
+			if err := ranks.restore(addresses); err != nil {
+				t.Error(err)
+			}
 		}
 		if seen.tokens == 0 || seen.differences != 0 {
 			t.Errorf("%d of %d tokens differ", seen.differences, seen.tokens)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -39,6 +40,11 @@ type memory struct {
 	base, size uint64
 	kind       string
 }
+
+func (m memory) has(addr uint64) bool { return addr >= m.base && addr-m.base < m.size }
+
+// mapped is the kind of memory that is mapped to reserved addresses.
+const mapped = "vmm"
 
 // communicator is the kernel that the stand-in for NCCL launches for a call.
 const communicator = "nccl_step"
@@ -146,7 +152,7 @@ func number(text string) uint64 {
 
 // place names the memory in which an address lies: the tensor that begins there, or the base of the allocation.
 func (a *account) place(live []memory, addr uint64) (name string, offset uint64, ok bool) {
-	i := slices.IndexFunc(live, func(m memory) bool { return addr >= m.base && addr-m.base < m.size })
+	i := slices.IndexFunc(live, func(m memory) bool { return m.has(addr) })
 	if i < 0 {
 		return "", 0, false
 	}
@@ -245,8 +251,7 @@ func (c *comparison) node(want *node, wantLive []memory, got *node, gotLive []me
 			}
 			continue
 		}
-		other, otherAt, leads := c.restored.place(gotLive, value)
-		if !leads || at != otherAt || !c.pair(name, other) {
+		if other, otherAt, leads := c.restored.place(gotLive, value); !leads || !c.same(name, at, other, otherAt, value, gotLive) {
 			return fmt.Errorf("%s: parameter at %d leads to %s+%d, natively to %s+%d", got.name(), offset, cmp.Or(other, "no memory"), otherAt, name, at)
 		}
 		c.counts.pointers++
@@ -254,13 +259,23 @@ func (c *comparison) node(want *node, wantLive []memory, got *node, gotLive []me
 	return nil
 }
 
-// pair says whether two places are the same: tensors by name, and other memory if each is the other's partner wherever they occur.
-func (c *comparison) pair(native, restored string) bool {
+// same says whether a restored address leads where the native one does: tensors are known by name, and other memory is each other's partner wherever it occurs. At
+// recorded addresses, small buffers share a mapped page, which is one allocation for the device: the restored buffer then begins as far before the address as the native one.
+func (c *comparison) same(native string, at uint64, restored string, otherAt, value uint64, live []memory) bool {
+	begin := value - at
 	_, named := c.native.tensors[native]
-	_, other := c.restored.tensors[restored]
-	if named || other {
-		return native == restored
+	switch {
+	case named:
+		return c.restored.tensors[native] == begin
+	case slices.ContainsFunc(live, func(m memory) bool { return m.kind == mapped && m.has(value) }):
+		return !slices.Contains(slices.Collect(maps.Values(c.restored.tensors)), begin) && c.pair(native, fmt.Sprintf("%#x", begin))
 	}
+	_, named = c.restored.tensors[restored]
+	return !named && at == otherAt && c.pair(native, restored)
+}
+
+// pair says whether each of two is the other's partner.
+func (c *comparison) pair(native, restored string) bool {
 	there, back := "native "+native, "restored "+restored
 	if c.pairs[there] == "" && c.pairs[back] == "" {
 		c.pairs[there], c.pairs[back] = restored, native

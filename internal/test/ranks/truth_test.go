@@ -36,6 +36,27 @@ instance-edge	9	1	1	2	0,0,0
 	restoredPlaces = "tensor tokens 0x2000\ngraph decode 0x88\n"
 )
 
+// At recorded addresses, small buffers share a mapped page.
+func TestPages(t *testing.T) {
+	native, err := parseAccount(nativeTruth, nativePlaces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Replace(restoredTruth, "device\t0xf000\t512", "vmm\t0xe000\t8192", 1)
+	for name, tt := range map[string]struct{ old, new, want string }{
+		"the same":      {"", "", ""},
+		"another place": {"memset\t0xf000", "memset\t0xf008", "node 2"},
+	} {
+		restored, err := parseAccount(strings.Replace(page, tt.old, tt.new, 1), restoredPlaces)
+		if err == nil {
+			_, err = compareAccounts(native, restored)
+		}
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
 // Each deviation of a restored rank from the native one is a difference. Other addresses are none.
 func TestAccounts(t *testing.T) {
 	for name, tt := range map[string]struct{ old, new, want string }{

@@ -52,7 +52,9 @@ func ofCalls(a *artifacts.Artifact, label func(graphir.Graph) bool, mistake func
 				calls = append(calls, &g.Nodes[i])
 			}
 		}
-		slices.SortFunc(calls, func(x, y *graphir.Node) int { return cmp.Compare(x.Collective().Call().Number, y.Collective().Call().Number) })
+		slices.SortFunc(calls, func(x, y *graphir.Node) int {
+			return cmp.Compare(x.Collective().Call().Number, y.Collective().Call().Number)
+		})
 		if len(calls) < 2 {
 			return "", fmt.Errorf("graph %s has %d collective calls: %w", g.Label, len(calls), errNothing)
 		}

@@ -5,8 +5,8 @@
  * the communicator's memory. Fails: calls return NCCL's results; ncclGetLastError says which call of the driver it was. A kernel that
  * waits for another rank in vain traps after NCCL_STANDIN_SECONDS (20), which the driver answers as a sticky error.
  *
- * Device memory is the communicator's alone and is made at its creation: no call allocates. The sends and receives of a group are one kernel, at
- * its end; other calls are a kernel each, in a group as well. Not provided: several devices of one process, groups over several communicators or streams,
+ * Device memory is the communicator's alone. As in NCCL, a thread of the library's own allocates it, part of it at the first call of each kind, also if
+ * a stream captures that. The sends and receives of a group are one kernel, at its end; other calls are a kernel each, in a group as well. Not provided: several devices of one process, groups over several communicators or streams,
  * registered buffers, splits.
  */
 #include "../launch.h"
@@ -15,15 +15,17 @@
 #include "comm.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OK, UNHANDLED_CUDA, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, REMOTE, IN_PROGRESS };
 
+#define BUFFER ((size_t)1 << 20) /* bytes for calls of a kind, which the kernels here have no use for */
 #define VERSION 22705 /* 2.27.5, whose calls these are */
 
 typedef struct { char internal[128]; } ncclUniqueId;
-struct comm { int rank, ranks; CUdeviceptr own, opened[NCCL_RANKS]; CUcontext ctx; struct place *place; };
+struct comm { int rank, ranks; CUdeviceptr own, opened[NCCL_RANKS], buffers[NCCL_KINDS]; CUcontext ctx; struct place *place; };
 
 extern const char nccl_image[];
 static struct image image = {nccl_image, NULL};
@@ -42,6 +44,7 @@ static struct {
 	__typeof__(&cuCtxGetDevice) cuCtxGetDevice;
 	__typeof__(&cuCtxGetCurrent) cuCtxGetCurrent;
 	__typeof__(&cuCtxSetCurrent) cuCtxSetCurrent;
+	__typeof__(&cuThreadExchangeStreamCaptureMode) cuThreadExchangeStreamCaptureMode;
 } driver;
 
 static int fail(int result, const char *what)
@@ -94,6 +97,7 @@ static int ready(void)
 	GET(cuCtxGetDevice, 2000);
 	GET(cuCtxGetCurrent, 4000);
 	GET(cuCtxSetCurrent, 4000);
+	GET(cuThreadExchangeStreamCaptureMode, 10010);
 #undef GET
 	return bad ? fail(UNHANDLED_CUDA, "a driver without memory of other processes") : OK;
 }
@@ -122,6 +126,9 @@ static int destroy(struct comm *c)
 	for (int i = 0; i < c->ranks; i++)
 		if (c->opened[i])
 			r |= cuda(driver.cuIpcCloseMemHandle(c->opened[i]), "cuIpcCloseMemHandle");
+	for (int i = 0; i < NCCL_KINDS; i++)
+		if (c->buffers[i])
+			r |= cuda(driver.cuMemFree(c->buffers[i]), "cuMemFree");
 	if (c->own)
 		r |= cuda(driver.cuMemFree(c->own), "cuMemFree");
 	r |= cuda(driver.cuCtxSetCurrent(before), "cuCtxSetCurrent");
@@ -130,10 +137,38 @@ static int destroy(struct comm *c)
 	return r;
 }
 
+struct request { CUcontext ctx; CUdeviceptr at; size_t size; CUresult result; };
+
+static void *serve(void *arg)
+{
+	struct request *q = arg;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	q->result = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	if (!q->result)
+		q->result = driver.cuCtxSetCurrent(q->ctx);
+	if (!q->result)
+		q->result = driver.cuMemAlloc(&q->at, q->size);
+	return NULL;
+}
+
+/* Memory that a thread of the library's own allocates, as NCCL's proxy does. */
+static int by_proxy(struct comm *c, CUdeviceptr *at, size_t size)
+{
+	struct request q = {c->ctx, 0, size, CUDA_SUCCESS};
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, serve, &q) || pthread_join(thread, NULL))
+		return fail(SYSTEM, "pthread_create");
+	*at = q.at;
+	return cuda(q.result, "cuMemAlloc");
+}
+
+/* The first call of a kind connects ranks for it. */
+static int connected(struct comm *c, int kind) { return c->buffers[kind] ? OK : by_proxy(c, &c->buffers[kind], BUFFER); }
+
 /* The memory of this rank, filled in but for the others' addresses. */
 static int allocate(struct comm *c, struct nccl_device *d)
 {
-	int r = cuda(driver.cuMemAlloc(&c->own, sizeof(*d)), "cuMemAlloc");
+	int r = by_proxy(c, &c->own, sizeof(*d));
 	d->magic = NCCL_MAGIC;
 	d->rank = c->rank;
 	d->ranks = c->ranks;
@@ -259,7 +294,9 @@ static int exchange(void)
 	if (!waiting.pairs.count)
 		return OK;
 	void *params[] = {&waiting.comm->own, &waiting.pairs};
-	int r = cuda(launch_kernel(&image, "nccl_exchange", grid, NCCL_THREADS, waiting.stream, params), "cuLaunchKernel");
+	int r = connected(waiting.comm, NCCL_EXCHANGE);
+	if (!r)
+		r = cuda(launch_kernel(&image, "nccl_exchange", grid, NCCL_THREADS, waiting.stream, params), "cuLaunchKernel");
 	waiting.pairs.count = 0;
 	return r;
 }
@@ -288,7 +325,8 @@ static int step(int call, const void *send, void *recv, size_t count, int type, 
 	uint64_t bytes = count * sizes[type];
 	const uint32_t grid[] = {1, 1, 1};
 	void *params[] = {&c->own, &send, &recv, &bytes, &call, &type, &op, &root};
-	return cuda(launch_kernel(&image, "nccl_step", grid, NCCL_THREADS, stream, params), "cuLaunchKernel");
+	int r = connected(c, call);
+	return r ? r : cuda(launch_kernel(&image, "nccl_step", grid, NCCL_THREADS, stream, params), "cuLaunchKernel");
 }
 
 EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int type, int op, struct comm *c, CUstream s)
