@@ -14,8 +14,8 @@ import (
 
 // recordPlaced makes record-a with device memory in a region (docs/exact-addresses.md). An engine that makes calls which memory of a
 // region cannot serve, or that does not reach ready there, is recorded with memory at the driver's choice: its artifact has no
-// addresses. Each attempt takes another region, so that a constant that looked like an address once does not again.
-func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
+// addresses. It then calls again with the reason. Each attempt takes another region, so that a constant that looked like an address once does not again.
+func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile, again func(why string)) ([]*recording.Recording, error) {
 	// mutant: addresses that a communicator would not bear
 	if e.alone > 0 {
 		// A communicator may hand its memory to the other ranks in a way that memory of a region cannot serve, which no run of this series shows.
@@ -24,7 +24,8 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvpro
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
 	a, err := e.record(ctx, runRecordA, contract.RunRecord, placement{region: region}, profiles)
-	if unplaceable(a, err) {
+	if why := unplaceable(a, err); why != "" {
+		again(why)
 		return e.record(ctx, runRecordA, contract.RunRecord, placement{}, profiles)
 	}
 	return a, err
@@ -41,7 +42,7 @@ func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []
 	at.region = interpose.StretchedRegion
 	at.region.Base += uint64(attempt-1)*at.region.Size + (1+seed%255)*regionStep
 	b, err := e.record(ctx, runRecordB, contract.RunRecord, at, profiles)
-	if unplaceable(b, err) {
+	if unplaceable(b, err) != "" {
 		return e.record(ctx, runRecordB, contract.RunRecord, placement{gapSeed: seed}, profiles)
 	}
 	return b, err
@@ -50,8 +51,19 @@ func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []
 // The base of a region is a multiple of regionStep.
 const regionStep = 2 << 20
 
-// unplaceable reports whether an engine has to be recorded with memory at the driver's choice.
-func unplaceable(r []*recording.Recording, err error) bool {
+// unplaceable returns why an engine has to be recorded with memory at the driver's choice, and nothing if it has not.
+func unplaceable(ranks []*recording.Recording, err error) string {
 	var failed *EngineError
-	return errors.As(err, &failed) || err == nil && slices.ContainsFunc(r, func(r *recording.Recording) bool { return len(r.Limits) > 0 })
+	if errors.As(err, &failed) {
+		return "the engine has failed"
+	}
+	if err != nil {
+		return ""
+	}
+	for _, r := range ranks {
+		if len(r.Limits) > 0 {
+			return r.Limits[0].Reason
+		}
+	}
+	return ""
 }

@@ -306,7 +306,8 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 // recordBoth makes record-a and record-b.
 func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*recording.Recording, err error) {
 	o.Step(1, steps, "record-a: record the start")
-	if a, err = e.recordPlaced(ctx, attempt, profiles); err != nil {
+	again := func(why string) { o.Step(1, steps, "record-a: record it again, at other addresses in each start: "+why) }
+	if a, err = e.recordPlaced(ctx, attempt, profiles, again); err != nil {
 		return nil, nil, err
 	}
 	seed, err := gapSeed()

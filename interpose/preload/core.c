@@ -18,6 +18,7 @@
 
 _Atomic int core_mode_now = MODE_UNREAD;
 _Thread_local int core_inside;
+_Thread_local const void *core_caller;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

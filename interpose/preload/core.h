@@ -31,12 +31,17 @@ static inline enum mode core_mode(void)
 /* Set while the thread is inside a hook: nested calls of the driver and of the interposer pass through. */
 extern _Thread_local int core_inside;
 
+/* Where the hook returns to that the thread is inside of. */
+extern _Thread_local const void *core_caller;
+
 /* False: pass the call through and change no state. */
-static inline bool hook_enter(void)
+#define hook_enter() hook_enter_from(__builtin_return_address(0))
+static inline bool hook_enter_from(const void *caller)
 {
 	if (core_inside || core_mode() == MODE_INERT)
 		return false;
 	core_inside = 1;
+	core_caller = caller;
 	return true;
 }
 

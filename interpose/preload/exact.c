@@ -190,16 +190,20 @@ static void open_region(void)
 	}
 }
 
-/* Whether memory for the calling thread belongs into the region. A communicator hands its memory to other processes, which memory of a region does not bear. */
+/* Whether memory for the calling thread belongs into the region. */
 static bool serves(void)
 {
 	CUdevice dev;
 	if (now.state == MEDUSA_EXACT_UNASKED)
 		open_region();
-	/* mutant: addresses of a communicator's memory */
-	if (communicator_at_work())
-		return false;
 	return now.state == MEDUSA_EXACT_ON && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
+}
+
+/* Whether a caller's memory is the driver's in any case. A communicator hands its memory to other processes, which memory of a region does not bear. Not under the lock. */
+static bool outside(void)
+{
+	/* mutant: addresses of a communicator's memory */
+	return atomic_load(&absent) || communicator_at_work();
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
@@ -329,7 +333,7 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 {
 	bool served;
 	uint64_t addr = 0;
-	if (atomic_load(&absent))
+	if (outside())
 		return false;
 	pthread_mutex_lock(&lock);
 	served = ptr && bytes && serves();
@@ -352,7 +356,7 @@ bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t hei
 	CUdeviceptr row;
 	size_t apart = 0;
 	bool served;
-	if (atomic_load(&absent))
+	if (outside())
 		return false;
 	pthread_mutex_lock(&lock);
 	served = ptr && pitch && height && serves();
@@ -435,7 +439,7 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 uint64_t exact_reserve(size_t bytes, size_t alignment)
 {
 	uint64_t at = 0, step = alignment > PAGE ? alignment : PAGE;
-	if (atomic_load(&absent))
+	if (outside())
 		return at;
 	pthread_mutex_lock(&lock);
 	if (bytes && bytes % PAGE == 0 && !(step & (step - 1)) && serves() && !launch_in_trigger() &&

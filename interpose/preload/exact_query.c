@@ -102,8 +102,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-	if (!communicator_at_work() && hook_enter()) {
-		note_limit("cuCtxEnablePeerAccess: it does not cover mapped memory");
+	if (hook_enter()) {
+		if (!communicator_at_work())
+			note_limit("cuCtxEnablePeerAccess: it does not cover mapped memory");
 		hook_leave();
 	}
 	return REAL(cuCtxEnablePeerAccess)(peer, flags);

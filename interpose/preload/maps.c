@@ -4,9 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "communicator.h"
 #include "content.h"
-#include "launch.h"
 #include "medusa.h"
 #include "table.h"
 
@@ -51,10 +49,8 @@ static void forget_suspended(size_t i)
 	atomic_fetch_sub(&suspended_count, 1);
 }
 
-void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack)
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, bool trigger, CUcontext ctx, const char *stack)
 {
-	/* Neither is counted, so no graph of an artifact can point there. */
-	bool trigger = launch_in_trigger() || communicator_at_work();
 	struct list *l = trigger ? &in_triggers : &counted;
 	struct trace_writer *w = core_trace();
 	struct alloc *a;

@@ -20,7 +20,8 @@ struct alloc {
 	bool live, trigger, watched;
 };
 
-void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack);
+/* trigger: it is not counted, so no graph of an artifact can point there. */
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, bool trigger, CUcontext ctx, const char *stack);
 /* The live allocation that begins at addr, or NULL. Valid until the next maps_add. */
 struct alloc *maps_at(uint64_t addr);
 /* Notes a free that is about to be made. If the driver then refuses it, pass the result to maps_unfree. */

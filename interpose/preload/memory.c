@@ -5,10 +5,12 @@
  * the order of the trace every address has one owner.
  */
 #include "capture.h"
+#include "communicator.h"
 #include "core.h"
 #include "driver.h"
 #include "exact.h"
 #include "gaps.h"
+#include "launch.h"
 #include "maps.h"
 #include "multicast.h"
 #include "stack.h"
@@ -20,6 +22,7 @@ static void note_alloc(enum alloc_kind kind, uint64_t addr, uint64_t size, uint6
 {
 	CUcontext ctx = NULL;
 	char stack[512];
+	bool trigger = launch_in_trigger() || communicator_at_work();
 	stack[0] = 0;
 	REAL(cuCtxGetCurrent)(&ctx);
 	if (core_mode() == MODE_RECORD) {
@@ -29,7 +32,7 @@ static void note_alloc(enum alloc_kind kind, uint64_t addr, uint64_t size, uint6
 		capture_moment();
 	}
 	core_lock();
-	maps_add(kind, addr, size, flags, ctx, stack);
+	maps_add(kind, addr, size, flags, trigger, ctx, stack);
 	core_unlock();
 }
 

@@ -93,7 +93,7 @@ var aloneControls = []struct {
 		return t.refused("no-mark", "compare ranks: collective calls of graph \"decode-1\": rank 0 has call ")
 	}},
 	{"kept", func(t *test) error {
-		return t.refused("kept", "verify graph \"decode-1\": input \"tokens\" alloc#1+0 differs between two native replays", "RANKS_KINDS=1", "RANKS_KEPT=1")
+		return t.refused("kept", "verify graph \"decode-1\": input \"tokens\" alloc#2+0 differs between two native replays", "RANKS_KINDS=1", "RANKS_KEPT=1")
 	}},
 	{"received", (*test).received},
 	{"crowded", (*test).crowded},

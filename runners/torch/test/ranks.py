@@ -88,6 +88,15 @@ def told(c, name, native, restored, count):
         c.differ(name, "starts:", *starts)
 
 
+def placed(c, name, status, count, want="exact"):
+    """Compares the addresses of each rank's memory, as its status tells them. status: the file of the start's."""
+    for rank in range(count):
+        with open(f"{status}.{rank}", encoding="utf-8") as f:
+            told = json.load(f)
+        if told["addresses"] != want:
+            c.differ(name, "rank", rank, "addresses:", told["addresses"], told.get("relocated"))
+
+
 def finish(title, counts, done):
     """Prints the last line of a test, and ends it. counts: numbers of ranks, as text; done: results of all_ranks."""
     for c, _ in done:

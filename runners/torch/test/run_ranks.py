@@ -90,11 +90,13 @@ class Case:
     def compare(self):
         native = ranks.reports(self.run("native", self.command))
         artifact = self.materialize_alone() if self.args.alone else self.materialize()
-        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
+        status = self.path("restored.json")
+        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", "--status", status, artifact, "--", *self.command]))
         runs = (*ranks.NATIVE, "restore", *(ranks.ALONE if self.args.alone else ()))
         rank_of = ranks.compare_alone if self.args.alone else ranks.compare
         c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)], rank_of)
         ranks.told(c, self.name, native, restored, self.count)
+        ranks.placed(c, self.name, status, self.count, "relocated" if self.args.alone else "exact")
         return c, calls
 
 

@@ -182,6 +182,11 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(self.left_behind([32, 40, 32, 48], address, "big", checked()).differences)
         self.assertTrue(self.left_behind([32, 40, 32, 32], 0, "big", checked()).differences)
         self.assertTrue(self.left_behind([32, 40, 32, 40], 0, "big", checked()).differences)
+        pool = lambda p: p.at["pool"] + 32
+        self.assertEqual(self.left_behind([40, 32, 32, 32], 0, "pool", checked()).differences, [])
+        self.assertTrue(self.left_behind([40, 32, 32, 32], pool, "pool", checked()).differences)
+        self.assertTrue(self.left_behind([40, 32, 32, 32], 5, "pool", checked()).differences)
+        self.assertTrue(self.left_behind([32, 32, 32, 32], 0, "pool", checked()).differences)
         with_byte = lambda byte: lambda *processes: [p.words.__setitem__(3, b) for p, b in zip(processes, (7, 7, 0, byte))]
         self.assertEqual(compare(set_word(3, 0), with_byte(9), checked()).differences, [])
         self.assertTrue(compare(set_word(3, 7), with_byte(9), checked()).differences)

@@ -55,10 +55,12 @@ class Case(Engine):
     def compare(self):
         native = ranks.reports(self.run("native", self.command))
         artifact = self.materialize()
-        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
+        status = self.path("restored.json")
+        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", "--status", status, artifact, "--", *self.command]))
         runs = (*ranks.NATIVE, "restore")
         c, calls = ranks.all_ranks(self.name, [{run: self.files(run, rank) for run in runs} for rank in range(self.count)])
         ranks.told(c, self.name, native, restored, self.count)
+        ranks.placed(c, self.name, status, self.count)
         for one, other in zip(native, restored):
             for what in ("keys", "launches", "steps", "states", "workspace"):
                 if one[what] != other[what] or not one["keys"]:

@@ -52,7 +52,7 @@ static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRIN
 static CUstream stream;
 static CUdeviceptr tokens, weights, cache, hidden, constants, part, table;
 static CUgraphExec graphs[MOST_GRAPHS];
-static ncclComm_t comm;
+static ncclComm_t comm, other;
 static int rank, workers, calls, connected, alone;
 
 /* ends the process unless a driver call or the session succeeded. */
@@ -390,6 +390,22 @@ static void connect_ranks(void)
 	}
 }
 
+/* A framework may have communicators of its own, of which the engine tells nothing (torch's process groups). */
+static void talk_otherwise(void)
+{
+	ncclUniqueId id = {{0}};
+	const char *place = getenv("RANKS_OTHER_PLACE");
+	CUdeviceptr buffer;
+	MUST(cuMemAlloc(&buffer, TOKENS * 4));
+	if (!alone) {
+		snprintf(id.internal, sizeof id.internal, "%s", place ? place : "");
+		MUST(ncclCommInitRank(&other, workers, id, rank));
+		MUST(ncclAllReduce((void *)(uintptr_t)buffer, (void *)(uintptr_t)buffer, TOKENS, INT32, SUM, other, stream));
+		MUST(cuStreamSynchronize(stream));
+	}
+	MUST(cuMemFree(buffer));
+}
+
 /* In one write: several workers share standard error. */
 static void print_cost(void)
 {
@@ -448,6 +464,7 @@ static int worker(void)
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	stage("-structure");
 	connect_ranks();
+	talk_otherwise();
 	stage("-connected");
 	weights = allocate("weights", MEDUSA_WEIGHT, layers * TOKENS);
 	tokens = allocate("tokens", MEDUSA_INPUT, largest);
@@ -498,8 +515,10 @@ static int worker(void)
 	line[n++] = '\n';
 	if (write(1, line, n) != (ssize_t)n)
 		return 1;
-	if (!alone)
+	if (!alone) {
+		MUST(ncclCommDestroy(other));
 		MUST(ncclCommDestroy(comm));
+	}
 	return medusa_session_close() == 0 ? 0 : 1;
 }
 
@@ -516,7 +535,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER"), *truth = getenv("RANKS_TRUTH");
 	char file[4096];
-	ncclUniqueId id;
+	ncclUniqueId id, another;
 	workers = n ? atoi(n) : 2;
 	choose_shape();
 	if (getenv(MEDUSA_ENV_PEERS)) /* the other ranks are not to run */
@@ -525,9 +544,10 @@ int main(int argc, char **argv)
 		rank = atoi(own);
 		return worker();
 	}
-	if (workers < 1 || workers > MOST || ncclGetUniqueId(&id))
+	if (workers < 1 || workers > MOST || ncclGetUniqueId(&id) || ncclGetUniqueId(&another))
 		return 1;
 	setenv("RANKS_PLACE", id.internal, 1);
+	setenv("RANKS_OTHER_PLACE", another.internal, 1);
 	set("SIMGPU_DEVICES", workers);
 	set("MEDUSA_WORLD_SIZE", workers);
 	pid_t pids[MOST];
