@@ -306,7 +306,9 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 // recordBoth makes record-a and record-b.
 func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*recording.Recording, err error) {
 	o.Step(1, steps, "record-a: record the start")
-	again := func(why string) { o.Step(1, steps, "record-a: record it again, at other addresses in each start: "+why) }
+	again := func(why string) {
+		o.Step(1, steps, "record-a: record it again, at other addresses in each start: "+why)
+	}
 	if a, err = e.recordPlaced(ctx, attempt, profiles, again); err != nil {
 		return nil, nil, err
 	}

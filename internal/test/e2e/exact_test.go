@@ -80,6 +80,14 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
+// materialize says why it records again.
+func TestReasonForNoAddresses(t *testing.T) {
+	p := must(t, []string{"ZOO_ASKS=ipc"}, "medusa", "materialize", "-o", filepath.Join(t.TempDir(), "x.medusa"), "--", testenv.Path(t, "build", "zoo"))
+	if want := "record it again, at other addresses in each start: cuIpcGetMemHandle: "; !strings.Contains(p.stderr, want) {
+		t.Errorf("no %q in:\n%s", want, p.stderr)
+	}
+}
+
 // If drivers refuse hints when the artifact is made, or the engine makes calls that memory of a region cannot serve, the
 // artifact has no addresses, and restores all the same.
 func TestArtifactWithoutAddresses(t *testing.T) {
