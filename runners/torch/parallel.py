@@ -27,7 +27,12 @@ class Nccl:
     """The library's calls that an engine makes, as methods, which raise."""
 
     def __init__(self):
-        library = ctypes.CDLL(LIBRARY)
+        try:
+            library = ctypes.CDLL(LIBRARY)
+        except OSError:  # it lies among torch's packages, and torch loads it
+            import torch  # noqa: F401
+
+            library = ctypes.CDLL(LIBRARY)
         pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
         self.ncclGetUniqueId = self.checked(library.ncclGetUniqueId, pointer)
         self.ncclCommInitRank = self.checked(library.ncclCommInitRank, pointer, number, UniqueId, number)

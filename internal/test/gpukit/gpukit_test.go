@@ -145,8 +145,8 @@ func TestSteps(t *testing.T) {
 			t.Errorf("step %d has %v on the simulated GPU", s.Number, s.Limit)
 		}
 	}
-	if len(steps()) != 11 {
-		t.Errorf("%d steps, want 11", len(steps()))
+	if len(steps()) != 12 {
+		t.Errorf("%d steps, want 12", len(steps()))
 	}
 }
 

@@ -42,7 +42,7 @@ func main() {
 	flag.StringVar(&k.Device, "device", first(os.Getenv("DEVICE"), "cuda"), "cuda or simulated")
 	flag.StringVar(&k.Python, "python", first(os.Getenv("PYTHON"), "python3"), "interpreter that has torch")
 	flag.StringVar(&k.Parts, "vllm", first(os.Getenv("VLLM_PARTS"), filepath.Join(k.Root, "..", "..", "gpu-kit-vllm")), "folder with vLLM's packages, for step 11")
-	chosen := flag.String("steps", "1-10", "steps to make, such as 1-3,6; 11 needs vLLM's packages")
+	chosen := flag.String("steps", "1-10", "steps to make, such as 1-3,6; 11 needs vLLM's packages, 12 a device for each of two ranks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

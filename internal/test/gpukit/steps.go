@@ -24,6 +24,7 @@ func steps() []Step {
 		{9, "refusals and the sanitizer", 180 * time.Second, refusals},
 		{10, "random torch programs", 300 * time.Second, torchPrograms},
 		{11, "vLLM", 590 * time.Second, vllmRestored},
+		{12, "torch engine with two ranks", 480 * time.Second, torchRanks},
 	}
 }
 

@@ -62,6 +62,20 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
+// Ranks report in any order, and each of them does.
+func TestParseRanks(t *testing.T) {
+	const zero, one = `{"rank": 0, "start": "native", "graphs": 3}`, `{"rank": 1, "start": "native", "graphs": 3}`
+	found, err := parseRanks("other\n" + one + "\n" + zero + "\n")
+	if err != nil || len(found) != 2 || found[0].Rank != 0 || found[1].Rank != 1 || found[1].Graphs != 3 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	for _, out := range []string{"", zero, zero + "\n" + one + "\n" + one, zero + "\n{"} {
+		if found, err := parseRanks(out); err == nil {
+			t.Errorf("%q: %+v", out, found)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	const loads = "load begin 0.1 0\nload capture 1.5 6\n"
 	for _, c := range []struct {

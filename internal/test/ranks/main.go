@@ -199,7 +199,7 @@ func (t *test) restore(addresses string) error {
 		return fmt.Errorf("restored start (%s): %v", addresses, got)
 	}
 	for r := range t.ranks {
-		if err := t.placed(fmt.Sprintf("%s.%d", told, r), addresses); err != nil {
+		if err := t.placed(told, r, addresses); err != nil {
 			return fmt.Errorf("restored start (%s): rank %d: %w", addresses, r, err)
 		}
 	}
@@ -213,14 +213,15 @@ func (t *test) restore(addresses string) error {
 	return nil
 }
 
-// placed compares the addresses that a start tells with those it was asked for.
-func (t *test) placed(path, asked string) error {
+// placed compares the addresses that a start tells of a rank with those it was asked for. All ranks get rank 0's region. A rank that found it taken while it was
+// recorded has another one in the artifact, and relocates.
+func (t *test) placed(told string, rank int, asked string) error {
 	want := status.Relocated
 	if asked == "exact" && !t.noAddresses {
 		want = status.Exact
 	}
-	st, err := status.Read(path)
-	if err == nil && st.Addresses != want {
+	st, err := status.Read(fmt.Sprintf("%s.%d", told, rank))
+	if err == nil && st.Addresses != want && (rank == 0 || !strings.HasPrefix(st.Relocated, "base ")) {
 		err = fmt.Errorf("the addresses are %s, not %s: %s", st.Addresses, want, st.Relocated)
 	}
 	return err

@@ -89,11 +89,12 @@ def told(c, name, native, restored, count):
 
 
 def placed(c, name, status, count, want="exact"):
-    """Compares the addresses of each rank's memory, as its status tells them. status: the file of the start's."""
+    """Compares the addresses of each rank's memory, as its status tells them. status: the file of the start's. All ranks get rank 0's region. A rank that found it
+    taken while it was recorded has another one in the artifact, and relocates."""
     for rank in range(count):
         with open(f"{status}.{rank}", encoding="utf-8") as f:
             told = json.load(f)
-        if told["addresses"] != want:
+        if told["addresses"] != want and not (rank and told.get("relocated", "").startswith("base ")):
             c.differ(name, "rank", rank, "addresses:", told["addresses"], told.get("relocated"))
 
 
