@@ -16,7 +16,7 @@ TRY = "try"  # of MEDUSA_VLLM
 SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.30.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 RANKS = ("0.26.0", "0.33.0")  # with which several ranks were tested
-ENGINES = ("0.26.0", "0.33.0")  # with which several engines (data parallelism) were tested
+ENGINES = ("0.26.0",)  # with which several engines (data parallelism) were tested
 COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
 # Passes of the compiler whose kernels hold a collective operation.
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
