@@ -20,15 +20,22 @@ void communicator_end(void)
 		;
 }
 
-/* NCCL contains the runtime, so the driver's caller lies in its library. */
+/* NCCL contains the runtime, so the driver's caller lies in its library. The answer for the thread's last caller is kept: the loader takes hundreds of instructions. */
 static bool of_library(const void *caller)
 {
+	static _Thread_local const void *last;
+	static _Thread_local bool answer;
 	Dl_info info;
 	const char *name;
-	if (!dladdr(caller, &info) || !info.dli_fname)
-		return false;
-	name = strrchr(info.dli_fname, '/');
-	return strncmp(name ? name + 1 : info.dli_fname, LIBRARY, strlen(LIBRARY)) == 0;
+	if (caller == last)
+		return answer;
+	last = caller;
+	answer = false;
+	if (dladdr(caller, &info) && info.dli_fname) {
+		name = strrchr(info.dli_fname, '/');
+		answer = strncmp(name ? name + 1 : info.dli_fname, LIBRARY, strlen(LIBRARY)) == 0;
+	}
+	return answer;
 }
 
 bool communicator_at_work(void)
