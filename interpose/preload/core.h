@@ -31,7 +31,7 @@ static inline enum mode core_mode(void)
 /* Set while the thread is inside a hook: nested calls of the driver and of the interposer pass through. */
 extern _Thread_local int core_inside;
 
-/* Where the hook returns to that the thread is inside of. */
+/* The place to which the hook returns that the thread is inside of. */
 extern _Thread_local const void *core_caller;
 
 /* False: pass the call through and change no state. */
