@@ -69,7 +69,7 @@ func TestCallsAreHoles(t *testing.T) {
 			for _, v := range of[*trace.Alloc](recs) {
 				story = append(story, fmt.Sprintf("%d/%d", v.ID, v.Trigger))
 			}
-			if want := []string{"0/0", "0/1", "1/0", "2/0"}; !slices.Equal(story, want) {
+			if want := []string{"0/0", "0/1", "1/0", "2/0", "1/1"}; !slices.Equal(story, want) {
 				t.Errorf("allocations %q, want %q", story, want)
 			}
 		})

@@ -8,6 +8,8 @@
  */
 #include "common.h"
 
+#include <pthread.h>
+
 enum { N = 64, BYTES = N * 4 };
 
 static CUstream main_stream, side;
@@ -84,12 +86,21 @@ static void graph(const char *mistake)
 	CHECK(cuLaunchKernel(add, 2, 1, 1, 32, 1, 1, 0, main_stream, params, NULL));
 }
 
+static void *allocate_in(void *ctx)
+{
+	CHECK(cuCtxSetCurrent(ctx));
+	alloc(BYTES);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	CUmodule module;
 	CUgraph g;
 	CUgraphExec exec;
 	CUdeviceptr own;
+	CUcontext ctx;
+	pthread_t proxy;
 	start();
 	CHECK(cuModuleLoadData(&module, module_ptx));
 	CHECK(cuModuleGetFunction(&add_one, module, "add_one"));
@@ -104,8 +115,11 @@ int main(int argc, char **argv)
 	MARK(medusa_mark_communicator, 0);
 	b = alloc(BYTES);
 	c = alloc(BYTES);
-	begin(0, main_stream); /* without a capture, marks have no effect */
+	CHECK(cuCtxGetCurrent(&ctx));
+	begin(0, main_stream); /* without a capture, the call is no hole; a library may allocate in it on a thread of its own */
 	launch_add_one(add_one, main_stream, a, N);
+	if (pthread_create(&proxy, NULL, allocate_in, ctx) || pthread_join(proxy, NULL))
+		return 1;
 	end(main_stream);
 	CHECK(cuStreamSynchronize(main_stream));
 	graph(argc > 1 ? argv[1] : "");

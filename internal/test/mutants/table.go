@@ -20,7 +20,7 @@ var table = []mutant{
 	{"edge with data into a call of the communicator", never, "./interpose", "TestMistakesOfCalls"},
 	{"edges within a call", replace("of[from] == of[to]", "of[from] != of[to]"), "./interpose", "TestCallsAreHoles"},
 	{"memory of a communicator", never, "./interpose", "TestCallsAreHoles"},
-	{"memory of a communicator's first call", skip, "./internal/test/ranks", "TestRanks"},
+	{"memory of a communicator's first call", skip, "./interpose", "TestCallsAreHoles"},
 	{"addresses of a communicator's memory", replace("|| communicator_at_work()", ""), "./internal/test/ranks", "TestRanks"},
 	{"memory of a communicator that the engine does not know", never, "./internal/test/ranks", "TestRanks"},
 	{"collective call that differs between the runs", never, "./materialize/compile", "TestCollectiveCallsRefused"},
