@@ -10,6 +10,7 @@ import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tokens"))
 
+import calls  # noqa: E402
 import case  # noqa: E402
 import cases  # noqa: E402
 from kept import Kept, begin  # noqa: E402
@@ -45,6 +46,27 @@ class TestCases(unittest.TestCase):
         for name, why in cases.ABSENT.items():
             self.assertNotIn(name, cases.every())
             self.assertRaisesRegex(ValueError, why, cases.select, name)
+
+
+class TestCalls(unittest.TestCase):
+    def log(self, *captures):
+        lines, launch = [], "0\t9\t0\tcuLaunchKernel\tCUDA_SUCCESS\tstream=6\tkernel={}\tgrid=1,1,1\tshared=0\tcapture={}\n"
+        for number, kernels in enumerate(captures, 1):
+            lines += [f"0\t9\t0\tcuStreamBeginCapture_v2\tCUDA_SUCCESS\tstream=6\tcapture={number}\tmode=0\n"]
+            lines += [launch.format(kernel, number) for kernel in kernels]
+            lines += [f"0\t9\t0\tcuStreamEndCapture\tCUDA_SUCCESS\tstream=6\tcapture={number}\tnodes={len(kernels)}\tedges=0\n"]
+        return "".join(lines) + "0\t9\t0\tcuLaunchKernel\tCUDA_SUCCESS\tstream=6\tkernel=nccl_step\tgrid=1,1,1\n"
+
+    def test_a_call_alone_is_no_graph(self):
+        step, gemm = "nccl_step", "gemm"
+        for captures, want in (
+            ([[gemm, step, gemm, step]], (1, 2)),
+            ([[step], [step]], (0, 2)),
+            ([[gemm], [step]], (1, 1)),
+            ([[step, step]], (1, 2)),
+            ([[]], (1, 0)),
+        ):
+            self.assertEqual(calls.captured(self.log(*captures)), want)
 
 
 class TestStart(unittest.TestCase):

@@ -15,6 +15,7 @@ import sys
 
 import controls
 import extras
+from calls import captured
 from cases import BREAKABLE, BUNDLED, DEEPSEEK, SERVED, TRAFFIC
 from kept import Kept
 from options import MLA, flags, options
@@ -209,7 +210,16 @@ class Case:
             self.fail(f"no checkpoint: {e}")
 
     def captures(self, step):
-        """Of all ranks."""
+        """Captured graphs, of all ranks. Each start captures as many collective calls as a native one."""
+        graphs, calls = self.captured(step)
+        if self.ranks > 1:
+            native = self.captured("native")[1]
+            self.say(f"{step}: {calls} collective calls captured")
+            if calls != native or not calls:
+                self.fail(f"{step}: {calls} collective calls captured, natively {native}")
+        return graphs
+
+    def captured(self, step):
         logs = []
         for path in self.logs(step):
             with open(path, encoding="utf-8", errors="replace") as f:
@@ -217,7 +227,8 @@ class Case:
         whole = [calls for calls in logs if "\tcuDevicePrimaryCtxRetain\t" in calls and "\tcuGraphLaunch\t" in calls]
         if len(whole) != self.ranks:
             self.fail(f"{step}: {len(whole)} of {len(logs)} call logs are those of a whole rank, not {self.ranks}")
-        return sum(calls.count("\tcuStreamBeginCapture") for calls in logs)
+        graphs, calls = zip(*map(captured, logs), strict=True)
+        return sum(graphs), sum(calls)
 
     def logs(self, step):
         return glob.glob(glob.escape(self.path(step + ".calls")) + "*")

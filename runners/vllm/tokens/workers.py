@@ -3,6 +3,7 @@
 In: a worker. Out: how it started, and how often each operator was computed on the host. Fails: as the mistake does that this start is to have.
 """
 
+import functools
 import os
 
 import torch
@@ -16,6 +17,23 @@ def counted():
     counts = aten.COUNT.most_common()
     aten.COUNT.clear()
     return counts
+
+
+def wait_after_steps():
+    """Only a thread that waits runs work of the simulated GPU. Only rank 0 waits for a step's tokens, and would wait for the others' part of a collective call."""
+    from vllm.v1.worker.gpu_worker import Worker
+
+    def waiting(step):
+        @functools.wraps(step)
+        def whole(*args, **kwargs):
+            result = step(*args, **kwargs)
+            torch.cuda.synchronize()
+            return result
+
+        return whole
+
+    for name in "execute_model", "sample_tokens":
+        setattr(Worker, name, waiting(getattr(Worker, name)))
 
 
 def started(worker):
