@@ -262,13 +262,17 @@ static void forward(int batch)
 	}
 }
 
-/* The memory that only a step uses. What is received there is set first: if remains of an earlier step were equal to it, the memory would count as unchanged. */
+/*
+ * The memory that only a step uses. With all kinds of calls it is set first: the heap may give hidden the place of an earlier step's table, whose bytes are
+ * others' data; and if remains of an earlier step were equal to received data, the memory would count as unchanged.
+ */
 static void allocate_scratch(void)
 {
 	hidden = allocate("hidden", 0, largest);
 	if (kinds) {
 		part = allocate("part", 0, largest);
 		table = allocate("table", 0, TOKENS);
+		MUST(cuMemsetD8Async(hidden, 0x55, largest * 4, stream));
 		MUST(cuMemsetD8Async(part, 0x55, largest * 4, stream));
 		MUST(cuMemsetD8Async(table, 0x55, TOKENS * 4, stream));
 		MUST(cuStreamSynchronize(stream));
