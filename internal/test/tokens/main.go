@@ -3,7 +3,8 @@
 //	tokens IN OUT MISTAKE WORDS
 //
 // In: an artifact, a kind of mistake, and words of the label of a graph that the engine replays. Out: OUT, the same artifact with the mistake, and a line that
-// describes the change. Of several ranks the last one gets the mistake; all get those of collective calls, or a rank would wait for another. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
+// describes the change. Of several ranks the last one gets the mistake. All get those of keys and of collective calls: ranks whose calls differ would lose the
+// device, and show no tokens. Fails: with status 1; with status 3 if the artifact has no place for the mistake.
 package main
 
 import (
@@ -67,22 +68,30 @@ func spoil(in, out, mistake, words string) (what string, err error) {
 }
 
 // change makes the mistake in the artifact.
-func change(a *artifacts.Artifact, mistake, words string) (string, error) {
+func change(a *artifacts.Artifact, mistake, words string) (what string, err error) {
 	label := func(g graphir.Graph) bool { return has(g.Label, words) }
 	if of, ok := collective[mistake]; ok {
 		return ofCalls(a, label, of)
 	}
-	spec := a.Rank(a.Ranks() - 1).Spec
-	graph := slices.IndexFunc(spec.Graphs, label)
 	mistake, number, _ := strings.Cut(mistake, ":")
 	change, ok := mistakes[mistake]
 	if over, err := strconv.Atoi(number); err == nil && mistake == "content" {
 		change = func(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, over) }
 	}
-	if graph < 0 || !ok {
-		return "", fmt.Errorf("no mistake %q, or no graph %q", mistake, words)
+	first := a.Ranks() - 1
+	if mistake == "key" {
+		first = 0
 	}
-	return change(spec, graph)
+	for r := first; r < a.Ranks() && err == nil; r++ {
+		spec := a.Rank(r).Spec
+		graph := slices.IndexFunc(spec.Graphs, label)
+		if graph < 0 || !ok {
+			return "", fmt.Errorf("no mistake %q, or no graph %q", mistake, words)
+		}
+		spec.Graphs = slices.Clone(spec.Graphs) // ranks may share graphs
+		what, err = change(spec, graph)
+	}
+	return what, err
 }
 
 // has reports whether a label begins with the first of the words and has all of them. Releases of vLLM add fields to labels.

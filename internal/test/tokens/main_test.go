@@ -133,6 +133,20 @@ func TestMistakesInCalls(t *testing.T) {
 	}
 }
 
+// Ranks whose graphs are in one slice get the mistake once each.
+func TestKeysOfAllRanks(t *testing.T) {
+	shared := []graphir.Graph{{Label: "FULL tokens=8", Batch: 8, Nodes: make([]graphir.Node, 8)}, {Label: "FULL tokens=4", Batch: 4, Nodes: make([]graphir.Node, 4)}}
+	a := &artifacts.Artifact{Spec: &graphir.Spec{Graphs: shared}, Peers: []*artifacts.Artifact{{Spec: &graphir.Spec{Graphs: shared}}}}
+	if _, err := change(a, "key", "FULL tokens=8"); err != nil {
+		t.Fatal(err)
+	}
+	for r := range a.Ranks() {
+		if g := a.Rank(r).Spec.Graphs[0]; g.Label != "FULL tokens=8" || g.Batch != 8 || len(g.Nodes) != 4 {
+			t.Errorf("rank %d: %s has %d nodes", r, g.Label, len(g.Nodes))
+		}
+	}
+}
+
 // An artifact of a real engine stays readable.
 func TestFile(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.medusa")
