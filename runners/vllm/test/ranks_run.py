@@ -41,6 +41,8 @@ class Case(Engine):
 
     def environment(self, step):
         env = super().environment(step)
+        # The text of Inductor's kernels names the rank's device, and so do the names of its files: ranks that compile at once would have each its own line table.
+        env["TRITON_DISABLE_LINE_INFO"] = "1"
         del env["SIMGPU_CALL_LOG"]  # all processes would write to one file
         nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
         if self.args.nccl:
