@@ -62,9 +62,9 @@ test-vllm-faults: vllm
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
 
-# `vllm serve MODEL` with all of vLLM's defaults.
+# `vllm serve MODEL` with all of vLLM's defaults; RANKS_OF=2: over two ranks.
 test-vllm-plain: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/plain.py $(VLLM_RUN)
+	RANKS=$(RANKS_OF) $(VLLM_PYTHON) $(VLLM)/test/plain.py $(VLLM_RUN)
 
 # vLLM sleeps and wakes, stock and restored; VLLM_CASES="--kinds V2": one kind of engine (KINDS of sleep.py).
 test-vllm-sleep: vllm
