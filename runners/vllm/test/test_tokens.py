@@ -58,12 +58,13 @@ class TestCalls(unittest.TestCase):
         return "".join(lines) + "0\t9\t0\tcuLaunchKernel\tCUDA_SUCCESS\tstream=6\tkernel=nccl_step\tgrid=1,1,1\n"
 
     def test_a_call_alone_is_no_graph(self):
-        step, gemm = "nccl_step", "gemm"
+        step, gemm, custom = "nccl_step", "gemm", "_ZN4vllm26cross_device_reduce_1stageIfLi2EEEvPN"
         for captures, want in (
             ([[gemm, step, gemm, step]], (1, 2)),
             ([[step], [step]], (0, 2)),
             ([[gemm], [step]], (1, 1)),
             ([[step, step]], (1, 2)),
+            ([["copy", custom], ["copy", gemm]], (1, 1)),
             ([[]], (1, 0)),
         ):
             self.assertEqual(calls.captured(self.log(*captures)), want)
