@@ -30,9 +30,10 @@ const (
 	stageConnected stage = "connected" // the engine has finished what its communicators left for later
 	stageReplays   stage = "replays"   // the checks before ready have only the replays of graphs with collective calls left to do
 	stageChecked   stage = "checked"   // the checks before ready have passed
+	stageVerified  stage = "verified"  // a run that verifies is over
 )
 
-var stages = []stage{stageStart, stageBuilt, stageConnected, stageReplays, stageChecked}
+var stages = []stage{stageStart, stageBuilt, stageConnected, stageReplays, stageChecked, stageVerified}
 
 // agreement is one rank's side.
 type agreement struct {

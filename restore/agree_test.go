@@ -48,6 +48,33 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
+// A rank that has verified waits for the others. The only worker of an engine, and a rank that runs alone, do not.
+func TestRanksEndTogether(t *testing.T) {
+	dir := t.TempDir()
+	ready := make(chan uint32, 4)
+	end := func(r rank, dir string) {
+		s := &Session{env: environment{Start: contract.Start{Rendezvous: dir}, rank: r}, agreement: agreement{dir: dir, rank: r, wait: time.Minute}}
+		s.together()
+		ready <- r.index
+	}
+	go end(rank{1, 2}, dir)
+	select {
+	case <-ready:
+		t.Error("a rank ended before the other one")
+	case <-time.After(100 * time.Millisecond):
+	}
+	end(rank{0, 2}, dir)
+	end(rank{0, 1}, dir)
+	end(rank{0, 2}, "")
+	for range 4 {
+		select {
+		case <-ready:
+		case <-time.After(time.Minute):
+			t.Fatal("a rank did not end")
+		}
+	}
+}
+
 // A decision wakes a rank before it would look again, and other files do not.
 func TestDecisionWakes(t *testing.T) {
 	folder := t.TempDir()

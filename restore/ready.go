@@ -53,7 +53,18 @@ func (s *Session) Ready(selfTest func() ([]byte, error)) (err error) {
 		s.journal.say("verify: %v", err)
 		return s.leave(1, "the graphs could not be verified")
 	}
+	s.together()
 	return s.leave(0, "verification is done")
+}
+
+// together waits until all ranks have written their digests: an engine that sees a worker gone would end the others.
+func (s *Session) together() {
+	// mutant: ranks that have verified end together
+	if s.env.rank.several() && s.env.Rendezvous != "" {
+		if err := s.agreement.reach(stageVerified, ""); err != nil {
+			s.journal.say("end with the other ranks: %v", err)
+		}
+	}
 }
 
 // replayPatience is how long one replay may take in a check.

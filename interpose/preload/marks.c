@@ -48,6 +48,7 @@ void medusa_mark_phase(const char *phase)
 	/* mutant: end at the identity */
 	if (atomic_load(&identified) && core_exits(MEDUSA_ENV_AT_IDENTITY) && trace_is_open()) {
 		core_seal();
+		rank_wait_for_others();
 		_exit(0);
 	}
 	core_lock();
@@ -68,8 +69,10 @@ void medusa_mark_phase(const char *phase)
 	host_record();
 	core_inside = 0;
 	core_seal();
-	if (core_exits(MEDUSA_ENV_AT_READY))
+	if (core_exits(MEDUSA_ENV_AT_READY)) {
+		rank_wait_for_others();
 		_exit(0);
+	}
 }
 
 void medusa_mark_graph(const char *label, int64_t batch)

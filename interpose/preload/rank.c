@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "medusa.h"
@@ -74,6 +75,38 @@ void rank_note_second(void)
 		free(note);
 	}
 	free(path);
+}
+
+/* Whether a process holds the lock of a trace (trace_file.h). */
+static bool open_elsewhere(const char *path)
+{
+	struct flock held = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	/* mutant: ranks end together */
+	if (fcntl(fd, F_GETLK, &held) != 0)
+		held.l_type = F_UNLCK;
+	close(fd);
+	return held.l_type != F_UNLCK;
+}
+
+void rank_wait_for_others(void)
+{
+	enum { PAUSE_MS = 20, MOST = 10 * 60 * 1000 / PAUSE_MS };
+	const char *path = getenv(MEDUSA_ENV_TRACE);
+	struct rank r;
+	char *other;
+	int paused = 0;
+	if (!path || rank_read(&r) != 0)
+		return;
+	for (uint32_t i = 0; i < r.count && r.count > 1; i++) {
+		if (i == r.index || asprintf(&other, "%s.%u", path, i) < 0)
+			continue;
+		for (; paused < MOST && open_elsewhere(other); paused++)
+			nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000}, NULL);
+		free(other);
+	}
 }
 
 int medusa_rank(uint32_t *rank, uint32_t *world)

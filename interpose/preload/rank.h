@@ -20,5 +20,8 @@ char *rank_trace_path(const char **why);
 /* Another process of the same rank owns the trace. Once this process proves to be a worker too, leaves a note for the reader of
  * the trace. */
 void rank_note_second(void);
+/* For a process that is about to end because its run is over: waits, for at most 10 minutes, until no other rank has its trace open. An engine that sees a worker gone
+ * ends the others, which may have memory to write still. Needs the own trace closed. */
+void rank_wait_for_others(void);
 
 #endif

@@ -176,6 +176,7 @@ int trace_file_open(struct trace_file **out, const char *path)
 		free(f);
 		return err;
 	}
+	(void)fcntl(f->fd, F_SETLK, &(struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET});
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->work, NULL);
 	pthread_cond_init(&f->room, NULL);

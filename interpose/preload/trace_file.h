@@ -4,7 +4,7 @@
  * In: filled chunks. Out: the file, each chunk with its head. Fails: the file system. One line on standard error then says so,
  * and all later chunks are dropped, so that the trace reads as incomplete. The caller never waits for the disk, but it may wait
  * for memory: at most MOST_HELD bytes of chunks are queued, and beyond that it waits until one is written. Callers hold the lock
- * of core.h; the thread takes only the file's own lock.
+ * of core.h; the thread takes only the file's own lock. As long as the file is open, the process holds a lock on it (fcntl), by which other ranks see that it still writes.
  */
 #ifndef MEDUSA_TRACE_FILE_H
 #define MEDUSA_TRACE_FILE_H

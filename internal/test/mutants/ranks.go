@@ -13,6 +13,8 @@ var ranks = []mutant{
 	{"results without peers", never, "./internal/test/ranks", "TestAlone/restored"},
 	{"calls of ranks that were recorded alone", always, "./internal/test/ranks", "TestAlone/no-mark"},
 	{"addresses that a communicator would not bear", never, "./internal/test/ranks", "TestAlone/restored"},
+	{"ranks end together", always, "./internal/test/ranks", "TestRanks/slow"},
+	{"ranks that have verified end together", never, "./restore", "TestRanksEndTogether"},
 	{"series of ranks that ran together", never, "./internal/test/e2e", "TestResume"},
 	plugin("call that is made anew", replace("== ALL_REDUCE", "== ALL_GATHER"), "Collectives.test_calls_are_made_anew"),
 	plugin("call of a rank that is alone", never, "Collectives.test_rank_that_is_alone"),

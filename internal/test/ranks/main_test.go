@@ -75,6 +75,14 @@ func TestRanks(t *testing.T) {
 			}
 		})
 	}
+	// Each run of materialize ends at ready. An engine that sees a worker gone ends the others.
+	t.Run("slow", func(t *testing.T) {
+		slow := ranks
+		slow.artifact = filepath.Join(t.TempDir(), "slow.medusa")
+		if made := slow.start([]string{"RANKS_SLOW=2"}, "build/medusa", "materialize", "-o", slow.artifact, "--", "build/ranks"); made.err != nil {
+			t.Error(made)
+		}
+	})
 	t.Run("calls of each kind", func(t *testing.T) {
 		var seen compared
 		kinds := test{ranks: 2, kinds: true, artifact: filepath.Join(t.TempDir(), "kinds.medusa"), seen: &seen}

@@ -7,7 +7,8 @@
  * has (1), each with weights and a cache of its own; with RANKS_KINDS=1 the sum is a reduce-scatter and an all-gather, and a layer reads a table that the last rank
  * broadcasts; with RANKS_KEPT=1 the engine has broadcast this table once, to memory of the capture phase; with RANKS_RECEIVED=1 it has received unnamed memory, which no graph
  * reads; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
- * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
+ * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs. With RANKS_SLOW=N the first rank becomes ready N seconds after the
+ * others, and if a worker has ended, the parent ends all others a second later, as vLLM's does after nine.
  *
  * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
@@ -498,6 +499,8 @@ static int worker(void)
 	int restored = make_graphs();
 	run_triggers(); /* in a native start that checks */
 	stage("-late");
+	if (rank == 0)
+		sleep((unsigned)number("RANKS_SLOW", 0));
 	enter("ready");
 	MUST(medusa_session_ready(NULL, NULL));
 	write_places();
@@ -533,6 +536,16 @@ static void set(const char *name, int value)
 	setenv(name, text, 1);
 }
 
+static pid_t pids[MOST]; /* 0: none */
+
+static void end_workers(int signal)
+{
+	(void)signal;
+	for (int r = 0; r < workers; r++)
+		if (pids[r])
+			kill(pids[r], SIGTERM);
+}
+
 /* The parent uses no device. It fails as the first worker that failed. */
 int main(int argc, char **argv)
 {
@@ -554,7 +567,7 @@ int main(int argc, char **argv)
 	setenv("RANKS_OTHER_PLACE", another.internal, 1);
 	set("SIMGPU_DEVICES", workers);
 	set("MEDUSA_WORLD_SIZE", workers);
-	pid_t pids[MOST];
+	signal(SIGALRM, end_workers);
 	for (int r = 0; r < workers; r++) {
 		set("MEDUSA_RANK", r);
 		set("RANKS_WORKER", r);
@@ -573,11 +586,14 @@ int main(int argc, char **argv)
 		int status;
 		pid_t pid = wait(&status);
 		int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+		for (int r = 0; r < workers; r++)
+			if (pids[r] == pid)
+				pids[r] = 0;
+		if (number("RANKS_SLOW", 0))
+			alarm(1);
 		if (code && !failed) {
 			failed = code;
-			for (int r = 0; r < workers; r++) /* an engine ends as a whole */
-				if (pids[r] != pid)
-					kill(pids[r], 15);
+			end_workers(0); /* an engine ends as a whole */
 		}
 	}
 	return failed;
