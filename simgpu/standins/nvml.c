@@ -106,6 +106,22 @@ EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *min
 	           : NVML_SUCCESS;
 }
 
+enum { CAPS_NVLINK = 2, STATUS_OK = 0, STATUS_NOT_SUPPORTED = 5 }; /* of nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t */
+
+/* Multicast objects need NVLink's switch, which connects all devices. Devices without them have no NVLink. */
+EXPORT int nvmlDeviceGetP2PStatus(void *one, void *other, int what, int *status)
+{
+	if (!ready || !one || !other || one == other || !status)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	if (what != CAPS_NVLINK)
+		return stub_missing("nvmlDeviceGetP2PStatus", NVML_NOT_SUPPORTED, "NVML_ERROR_NOT_SUPPORTED");
+	int multicast;
+	if (driver.cuDeviceGetAttribute(&multicast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device(one)))
+		return NVML_NOT_SUPPORTED;
+	*status = multicast ? STATUS_OK : STATUS_NOT_SUPPORTED;
+	return NVML_SUCCESS;
+}
+
 /* This stand-in does not know how much of a device is in use, and by which processes. */
 #define UNKNOWN(name) \
 	EXPORT int name(void) { return stub_missing(#name, NVML_NOT_SUPPORTED, "NVML_ERROR_NOT_SUPPORTED"); }

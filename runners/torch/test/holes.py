@@ -3,15 +3,15 @@
 In: graphs by label, by the device's own account (compare.py). Out: graphs in which each call is its kernel, the copies that belong to calls as graphs of their own, and how
 many calls there are. Fails: never; nodes of another form stay as they are, and differ.
 
-A call of NCCL is one kernel. A call of vLLM's custom all-reduce is a copy to the communicator's buffer and a kernel, and without Medusa the kernel alone. A restored graph
-embeds a graph of these nodes in the place of the call.
+A call of NCCL is one kernel. A call of vLLM's custom all-reduce is a copy to the communicator's buffer and a kernel, and without Medusa the kernel alone. A call of symmetric
+memory is a copy to its buffer, a kernel, and a copy from the buffer, also without Medusa. A restored graph embeds a graph of these nodes in the place of the call.
 """
 
 import dataclasses
 
 from compare import Node
 
-NCCL, CUSTOM = "nccl_step", "cross_device_reduce"  # in the names of the kernels
+NCCL, CUSTOM, SYMMETRIC = "nccl_step", "cross_device_reduce", ("multimem_all_reduce_kernel", "two_shot_all_reduce_kernel")  # in the names of the kernels
 SIGNALS = 16  # offset of custom all-reduce's array with the address of each rank's flags
 
 
@@ -19,36 +19,40 @@ def at(node):
     return node.facts[-1]
 
 
+def form(node):
+    """The kinds of a call's nodes, one after another, by its kernel; None if a node is no such kernel."""
+    if node.kind != "kernel":
+        return None
+    if any(name in node.facts[0] for name in SYMMETRIC):
+        return ["memcpy", "kernel", "memcpy"]
+    return ["memcpy", "kernel"] if CUSTOM in node.facts[0] else ["kernel"] if node.facts[0] == NCCL else None
+
+
 def is_call(node):
-    return node.kind == "kernel" and (node.facts[0] == NCCL or CUSTOM in node.facts[0])
+    return form(node) is not None
 
 
 def moved(node, place):
     return dataclasses.replace(node, facts=[*node.facts[:-1], place])
 
 
-def embedded(node, inner):
-    """The copy and the kernel of the call that a node embeds; None for what it lacks. inner: nodes of embedded graphs, by place."""
-    first, second = inner.get(at(node) + "/0"), inner.get(at(node) + "/1")
-    if node.kind != "child" or not first:
-        return None, None
+def embedded(node, graph):
+    """The kernel of the call that a node embeds, and the copies around it; None if it embeds no call. graph: where the node is."""
+    inside = [inner for inner in graph.nodes if at(inner).startswith(at(node) + "/")] if node.kind == "child" else []
+    kernel = next(filter(is_call, inside), None)
+    places = [at(inner) for inner in inside]
+    edges = [(a, b) for a, b, _ in graph.edges if a in places]
     # mutant: graphs that stand for a call
-    if node.facts[1:3] == ["1", "0"] and is_call(first):
-        return None, first
-    if node.facts[1:3] == ["2", "1"] and second and first.kind == "memcpy" and is_call(second):
-        return first, second
-    return None, None
-
-
-def inner_nodes(graph):
-    return {at(node): node for node in graph.nodes if "/" in at(node)}
+    if not kernel or [inner.kind for inner in inside] != form(kernel) or sorted(edges) != list(zip(places, places[1:])):
+        return None, []
+    return kernel, [inner for inner in inside if inner is not kernel]
 
 
 def spliced(graph):
-    inner, calls = inner_nodes(graph), set()
+    calls = set()
     nodes = []
     for node in graph.nodes:
-        _, kernel = embedded(node, inner)
+        kernel, _ = embedded(node, graph)
         if kernel:
             calls.add(at(node))
             node = moved(kernel, at(node))
@@ -69,7 +73,9 @@ def copied(graph):
     """The copies of a captured graph's calls: their places, and those of the kernels."""
     nodes = {at(node): node for node in graph.nodes if "/" not in at(node)}
     pairs = [(a, b) for a, b, _ in graph.edges if a in nodes and b in nodes]
-    return {a: b for a, b in pairs if nodes[a].kind == "memcpy" and nodes[b].kind == "kernel" and CUSTOM in nodes[b].facts[0]}
+    before = {a: b for a, b in pairs if nodes[a].kind == "memcpy" and (form(nodes[b]) or [])[:1] == ["memcpy"]}
+    after = {b: a for a, b in pairs if nodes[b].kind == "memcpy" and (form(nodes[a]) or [])[2:] == ["memcpy"]}
+    return before | after
 
 
 def folded(graph):
@@ -77,7 +83,8 @@ def folded(graph):
     into = copied(graph)
     kept = [node for node in graph.nodes if at(node) not in into]
     number = {at(node): str(i) for i, node in enumerate(kept)} if into else {at(node): at(node) for node in kept}
-    edges = [(number[a], number[into.get(b, b)], data) for a, b, data in graph.edges if a not in into]
+    outer = [(into.get(a, a), into.get(b, b), data) for a, b, data in graph.edges]
+    edges = [(number[a], number[b], data) for a, b, data in outer if a != b]
     return dataclasses.replace(graph, nodes=[moved(node, number[at(node)]) for node in kept], edges=edges)
 
 
@@ -89,9 +96,9 @@ def copies(graphs):
     """Graphs of nothing but the copies of calls, captured or embedded."""
     found = {}
     for label, graph in graphs.items():
-        inner, into = inner_nodes(graph), copied(graph)
-        nodes = [embedded(node, inner)[0] or (node if at(node) in into else None) for node in graph.nodes]
-        found[label] = dataclasses.replace(graph, nodes=[moved(node, str(i)) for i, node in enumerate(filter(None, nodes))], edges=[])
+        into = copied(graph)
+        nodes = [copy for node in graph.nodes for copy in ([node] if at(node) in into else embedded(node, graph)[1])]
+        found[label] = dataclasses.replace(graph, nodes=[moved(node, str(i)) for i, node in enumerate(nodes)], edges=[])
     return found
 
 

@@ -48,9 +48,29 @@ class Holes(unittest.TestCase):
         first, second = holes.written({"g": g}, 2)["g"].nodes
         self.assertEqual((first.params[0], first.params[holes.SIGNALS], second.params), (b"12345678", bytes(range(16)), {0: b"1"}))
 
+    def test_copies_on_both_sides_of_a_call(self):
+        copy, reduce, back = Node("memcpy", ["device", "8", "1"], {0: b"to"}), kernel(f"{holes.SYMMETRIC[0]}<bf16>", "2"), Node("memcpy", ["device", "8", "3"], {0: b"back"})
+        chain = [(str(i), str(i + 1), "-") for i in range(4)]
+        captured = Graph("0", 1, [kernel("mix", "0"), copy, reduce, back, kernel("mix", "4")], chain, None)
+        inner = [holes.moved(node, f"1/{i}") for i, node in enumerate((copy, reduce, back))]
+        restored = Graph("0", 1, [kernel("mix", "0"), Node("child", ["child", "3", "2", "1"], {}), *inner, kernel("mix", "2")], [*chain[:2], ("1/0", "1/1", "-"), ("1/1", "1/2", "-")], None)
+        now = holes.spliced(restored)
+        for found in holes.folded(captured), now:
+            self.assertEqual([n.facts for n in found.nodes], [["mix", "0"], [reduce.facts[0], "1"], ["mix", "2"]])
+            self.assertEqual(found.edges, chain[:2])
+        for with_copies in captured, restored:
+            self.assertEqual(holes.copies({"g": with_copies})["g"].nodes, [holes.moved(copy, "0"), holes.moved(back, "1")])
+
     def test_other_embedded_graphs_stay(self):
-        for nodes in ([child("1", "0"), kernel("mix", "0/0")], [child("2", "0"), kernel(holes.NCCL, "0/0"), kernel("mix", "0/1")]):
-            restored = graph(*nodes)
+        inside = [holes.moved(Node("memcpy", ["device", "8", ""], {}), "0/0"), kernel(holes.CUSTOM, "0/1")]
+        for nodes, edges in (
+            ([child("1", "0"), kernel("mix", "0/0")], []),
+            ([child("2", "0"), kernel(holes.NCCL, "0/0"), kernel("mix", "0/1")], [("0/0", "0/1", "-")]),
+            ([child("1", "0"), kernel(holes.CUSTOM, "0/0")], []),
+            ([child("2", "0"), *inside], []),
+            ([child("2", "0"), *inside], [("0/1", "0/0", "-")]),
+        ):
+            restored = Graph("0", 1, nodes, edges, None)
             self.assertEqual(holes.spliced(restored), restored)
 
     def test_calls_or_the_others(self):

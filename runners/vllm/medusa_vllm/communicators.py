@@ -9,12 +9,11 @@ from vllm.distributed.device_communicators.cuda_communicator import CudaCommunic
 
 import medusa
 
-from .custom import Custom
+from .all_reduce import Custom, Symmetric
 
-# vLLM's other implementations of all-reduce, by the attribute that holds each. NCCL takes the calls that they refuse.
+# vLLM's implementations of all-reduce whose calls cannot be holes, by the attribute that holds each.
 OTHERS = {
     "qr_comm": "quick all-reduce",
-    "symm_mem_comm": "symmetric memory",
     "fi_ar_comm": "FlashInfer's all-reduce",
     "fi_pcie_ipc_ar_comm": "FlashInfer's all-reduce over PCIe",
     "aiter_ar_comm": "AITER's all-reduce",
@@ -38,7 +37,7 @@ def reason():
         for name, other in OTHERS.items():
             way = getattr(communicator, name, None)
             if way is not None and not way.disabled:
-                return f"several ranks with {other} (supported: NCCL, custom all-reduce)"
+                return f"several ranks with {other} (supported: NCCL, custom all-reduce, symmetric memory)"
         if communicator.pynccl_comm is None or communicator.pynccl_comm.disabled:
             return "several ranks without PyNccl"
         if getattr(communicator, "all2all_manager", None) is not None:
@@ -47,16 +46,17 @@ def reason():
 
 
 def mark(session):
-    """From now on, captures record calls of NCCL and of custom all-reduce as holes."""
+    """From now on, captures record calls of NCCL, of custom all-reduce and of symmetric memory as holes."""
     communicators = medusa.Communicators(session)
     for nccl in (communicator.pynccl_comm for communicator in made):
         nccl.nccl = communicators.add(nccl.nccl, nccl.comm, nccl.world_size)
-    # Each communicator adds one, so that all numbers stay the same if one has no custom all-reduce.
+    # Each communicator adds one of each kind, so that all numbers stay the same if one has none.
     customs = [Custom(communicator.ca_comm) for communicator in made]
-    for custom, communicator in zip(customs, made):
-        marked = communicators.add(custom, None, communicator.world_size)
-        if custom:
-            custom.mark(marked, session)
-    registers = [custom.custom for custom in customs if custom]
+    symmetric = [Symmetric(communicator.symm_mem_comm) for communicator in made]
+    for way, communicator in zip(customs + symmetric, made + made):
+        marked = communicators.add(way, None, communicator.world_size)
+        if way:
+            way.mark(marked, session)
+    registers = [custom.way for custom in customs if custom]
     if registers:
         session.connect(lambda: [custom.register_graph_buffers() for custom in registers])

@@ -27,6 +27,7 @@ def arguments():
     p.add_argument("--ranks", default="2")
     p.add_argument("--models", default=MODEL)
     p.add_argument("--nccl", action="store_true", help="without vLLM's other implementations of all-reduce, which it prefers")
+    p.add_argument("--multicast", action="store_true", help="devices that NVLink connects, with multicast objects: custom all-reduce of more than 2 ranks, and symmetric memory")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     return p.parse_args()
 
@@ -47,6 +48,8 @@ class Case(Engine):
         nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
         if self.args.nccl:
             env["VLLM_ALLREDUCE_USE_SYMM_MEM"] = "0"
+        if self.args.multicast:
+            env["SIMGPU_MULTICAST"] = "1"
         return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "TRUTH_SUFFIX": ".%p"}
 
     def files(self, run, rank):

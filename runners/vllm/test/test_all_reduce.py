@@ -1,4 +1,4 @@
-"""Tests of custom all-reduce in graphs, with stand-ins for torch and vLLM. They need neither."""
+"""Tests of vLLM's own all-reduce in graphs, with stand-ins for torch and vLLM. They need neither."""
 
 import contextlib
 import importlib
@@ -59,10 +59,15 @@ def stand_ins(test):
 
 
 class AllReduce:
+    """As vLLM's custom all-reduce, or its symmetric memory for values of up to 8 bytes."""
+
     disabled, device = False, "cuda:1"
 
     def __init__(self, test):
         self.test, self.made, self.registered = test, [], []
+
+    def should_use_symm_mem(self, inp):
+        return inp.count * inp.dtype.itemsize <= 8
 
     def all_reduce(self, inp, *, out=None, registered=False):
         self.made.append((inp.address, out and out.address, inp.count, inp.dtype, registered))
@@ -84,14 +89,14 @@ class Marked:
         self.library.ncclAllReduce(*call)
 
 
-class Customs(unittest.TestCase):
+class OwnAllReduce(unittest.TestCase):
     def setUp(self):
         self.streams, self.own, self.captures = [], False, True
         with mock.patch.dict(sys.modules, stand_ins(self)):
-            sys.modules.pop("medusa_vllm.custom", None)
-            custom = importlib.import_module("medusa_vllm.custom")
-        self.custom, self.all_reduce = custom, AllReduce(self)
-        self.library, self.session = custom.Custom(self.all_reduce), mock.Mock()
+            sys.modules.pop("medusa_vllm.all_reduce", None)
+            module = importlib.import_module("medusa_vllm.all_reduce")
+        self.module, self.all_reduce = module, AllReduce(self)
+        self.library, self.session = module.Custom(self.all_reduce), mock.Mock()
         self.marked = Marked(self.library)
 
     def test_captured_call_copies_its_input(self):
@@ -122,10 +127,29 @@ class Customs(unittest.TestCase):
 
     def test_absent(self):
         for absent in (None, types.SimpleNamespace(disabled=True, all_reduce=len, device="cuda:1")):
-            library = self.custom.Custom(absent)
-            self.assertFalse(library)
-            with self.assertRaisesRegex(RuntimeError, "off in this start"):
-                library.ncclAllReduce(1, 2, 3, 7, 0, None, 5)
+            for kind in (self.module.Custom, self.module.Symmetric):
+                library = kind(absent)
+                self.assertFalse(library)
+                with self.assertRaisesRegex(RuntimeError, f"{kind.name} is off in this start"):
+                    library.ncclAllReduce(1, 2, 3, 7, 0, None, 5)
+
+    def test_refused_call(self):
+        self.all_reduce.all_reduce = lambda inp, *, out=None: None
+        with self.assertRaisesRegex(RuntimeError, "symmetric memory does not take 3 values of type 7"):
+            self.module.Symmetric(self.all_reduce).ncclAllReduce(1, 2, 3, 7, 0, None, 5)
+
+    def test_symmetric_memory(self):
+        library = self.module.Symmetric(self.all_reduce)
+        marked = Marked(library)
+        library.mark(marked, self.session)
+        small, large = Tensor(0xA0, 4, BRAIN), Tensor(0xA0, 5, BRAIN)
+        self.assertEqual(self.all_reduce.all_reduce(small).address, 0xE0)
+        self.assertEqual(marked.calls, [(0xA0, 0xE0, 4, 9, 0, None, 5)])
+        self.assertIsNone(self.all_reduce.all_reduce(large))
+        self.captures = False
+        self.all_reduce.all_reduce(small, out=Tensor(0xB0, 4, BRAIN))
+        self.assertEqual(len(marked.calls), 1)
+        self.assertEqual(self.all_reduce.made, [(0xA0, 0xE0, 4, BRAIN, False), (0xA0, None, 5, BRAIN, False), (0xA0, 0xB0, 4, BRAIN, False)])
 
 
 if __name__ == "__main__":
