@@ -33,7 +33,8 @@ const (
 	stageVerified  stage = "verified"  // a run that verifies is over
 )
 
-var stages = []stage{stageStart, stageBuilt, stageConnected, stageReplays, stageChecked, stageVerified}
+// stages are those before a start is ready.
+var stages = []stage{stageStart, stageBuilt, stageConnected, stageReplays, stageChecked}
 
 // agreement is one rank's side.
 type agreement struct {
