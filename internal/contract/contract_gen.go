@@ -358,7 +358,8 @@ const (
 	// record-a, record-b and check-native: size of the buffers that the profile forward has grown and that stay; several
 	// likewise
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
-	// restore and check-restored: directory through which ranks agree that all of them restore
+	// restore and check-restored: directory through which ranks agree that all of them restore. check-native and
+	// check-restored: and that all have verified
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
 	// absent or other: this process is one of several ranks, and none of the others is running (ranks). restore does not
 	// take it

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 
 import ranks
@@ -72,16 +73,17 @@ class Faults:
     def start(self, rank, call, kind, name):
         """Seconds that the start took, and the causes that its ranks give."""
         step = name.replace(" ", "-")
-        copy, tmp = self.case.path(step + ".medusa"), self.case.path(step + ".tmp")
+        copy, mark = self.case.path(step + ".medusa"), self.case.folder + step
         shutil.copy(self.artifact, copy)
-        os.makedirs(tmp)
         command = [self.case.medusa, "restore", "--check", "full", copy, "--", *self.case.plain]
-        began = time.monotonic()
-        out = self.case.run(
-            step, command, starts=2, PYTHONPATH=os.path.join(HERE, "failing"), TMPDIR=tmp, FAILING=f"{rank} {call} {kind}", FAULT_MARK=self.case.folder + step,
-            MEDUSA_RANK_SECONDS=str(RANK_SECONDS), NCCL_STANDIN_SECONDS=str(CALL_SECONDS),
-        )  # fmt: skip
-        took = time.monotonic() - began
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as tmp:  # not the case's folder: a socket's path may have 107 characters
+            began = time.monotonic()
+            out = self.case.run(
+                step, command, starts=2, PYTHONPATH=os.path.join(HERE, "failing"), TMPDIR=tmp, FAILING=f"{rank} {call} {kind}", FAULT_MARK=mark,
+                MEDUSA_RANK_SECONDS=str(RANK_SECONDS), NCCL_STANDIN_SECONDS=str(CALL_SECONDS),
+            )  # fmt: skip
+            took = time.monotonic() - began
+            remains = left(f"FAULT_MARK={mark}", tmp)
         started = ranks.reports(out)
         with open(self.case.path(step + ".output"), encoding="utf-8") as f:
             output = f.read()
@@ -92,7 +94,7 @@ class Faults:
                 self.stop(f"{name}: {what}:", *values)
         if not NATIVE_LINE.search(output) or len(found) > 1 or blamed - {rank}:
             self.stop(f"{name}: reasons:", found, "ranks blamed:", blamed)
-        if remains := left(f"FAULT_MARK={self.case.folder}{step}", tmp):
+        if remains:
             self.stop(f"{name}: left:", remains)
         os.remove(copy)
         return took, found

@@ -44,13 +44,8 @@ class Parallel(Server):
         env = super().environment(step)
         del env["SIMGPU_CALL_LOG"]  # all processes would write to one file
         return env | {
-            "SIMGPU_DEVICES": str(ENGINES), "SIMGPU_TRUTH": self.path(f"{step}.truth.%p"), "ENGINE_ACCOUNTS": "1", "MEDUSA_VLLM_PLACES": self.path(f"{step}.places"),
-            "TMPDIR": self.made(f"{step}.tmp"),
+            "SIMGPU_DEVICES": str(ENGINES), "SIMGPU_TRUTH": self.path(f"{step}.truth.%p"), "ENGINE_ACCOUNTS": "1", "MEDUSA_VLLM_PLACES": self.path(f"{step}.places")
         }  # fmt: skip
-
-    def made(self, name):
-        os.makedirs(self.path(name), exist_ok=True)
-        return self.path(name)
 
     def restore(self, step, artifact, *options):
         return [self.medusa, "restore", *options, "--status", self.path(step + ".json"), artifact, "--", *self.command, *DATA_PARALLEL]
@@ -130,8 +125,8 @@ class Parallel(Server):
         return found
 
     def processes(self, step):
-        """By a folder in their environment."""
-        mark, found = f"TMPDIR={self.path(step)}.tmp".encode(), []
+        """By a file in their environment."""
+        mark, found = f"SIMGPU_TRUTH={self.path(step)}.truth.%p".encode(), []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as f:
                 if mark in f.read().split(b"\0"):
