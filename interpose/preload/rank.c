@@ -100,7 +100,7 @@ void rank_wait_for_others(void)
 	int paused = 0;
 	if (!path || rank_read(&r) != 0)
 		return;
-	for (uint32_t i = 0; i < r.count && r.count > 1; i++) {
+	for (uint32_t i = 0; i < r.count; i++) {
 		if (i == r.index || asprintf(&other, "%s.%u", path, i) < 0)
 			continue;
 		for (; paused < MOST && open_elsewhere(other); paused++)
