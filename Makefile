@@ -43,8 +43,8 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
-	docs/kubernetes/rules.mk picker/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
+include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk serving/simulate/rules.mk \
+	docs/kubernetes/rules.mk serving/picker/rules.mk test/*/rules.mk scripts/*/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/calllog/libcuda.so.1 build/simulated/libcuda.so.1
 
@@ -56,7 +56,7 @@ bin:
 # The engine of the whole-process tests.
 .PHONY: zoo
 zoo:
-	$(GO) build -o build/zoo ./internal/test/zoo
+	$(GO) build -o build/zoo ./test/zoo
 
 ifeq ($(ENGINE),vllm)
 demo: demo-vllm
@@ -64,7 +64,7 @@ else
 demo:
 	echo "building (a minute or two the first time)"
 	$(MAKE) --no-print-directory all
-	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
+	$(GO) run ./test/demo -device $(DEVICE) -model $(MODEL)
 endif
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
@@ -90,17 +90,17 @@ fuzz-long: build/test/image_fuzz
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo
-	$(GO) run ./internal/test/faults
+	$(GO) run ./test/faults
 
 attack: all zoo build/test/image_fuzz
 	build/test/image_fuzz $(or $(N),20000) $(or $(SEED),1)
-	$(GO) build -o build/attack ./internal/test/attack
+	$(GO) build -o build/attack ./test/attack
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
 # Repeats only what changed since an earlier run, also one that was interrupted (build/mutants/results.json). FRESH=1 repeats all.
 mutants: all
-	$(GO) run ./internal/test/mutants -relocations 100
-	$(GO) run ./internal/test/mutants $(if $(FRESH),-fresh)
+	$(GO) run ./test/mutants -relocations 100
+	$(GO) run ./test/mutants $(if $(FRESH),-fresh)
 
 clean:
 	rm -rf build

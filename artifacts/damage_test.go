@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/testmem"
 	"medusa/kvprofile"
+	"medusa/test/testmem"
 )
 
 // sections returns a file with the given contents and matching checksums. Tests damage the parts that checksums do not cover.

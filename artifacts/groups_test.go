@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/testmem"
+	"medusa/test/testmem"
 )
 
 // large is small with enough graphs to need row groups.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"medusa/internal/test/attack/mutate"
-	"medusa/internal/test/testmem"
+	"medusa/test/attack/mutate"
+	"medusa/test/testmem"
 )
 
 // FuzzMutants changes artifacts inside their messages and fixes the digests. Read returns either a value or a typed error, and

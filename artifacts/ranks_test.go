@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"medusa/graphir"
-	"medusa/internal/test/randspec"
+	"medusa/test/randspec"
 )
 
 // ranks is an artifact of three workers that differ in identity and graph and share saved contents.

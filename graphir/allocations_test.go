@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/randspec"
+	"medusa/test/randspec"
 )
 
 // On shared machines, times cannot reveal a slowdown by half. The number of Go allocations for fixed inputs can.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/randspec"
+	"medusa/test/randspec"
 )
 
 // modelSpec is a 7B-class model: 35 graphs of 356 nodes.

@@ -13,8 +13,8 @@ import (
 
 	"medusa/graphir"
 	"medusa/graphir/graphpb"
-	"medusa/internal/test/randspec"
-	"medusa/internal/test/testmem"
+	"medusa/test/randspec"
+	"medusa/test/testmem"
 )
 
 // FuzzDecode: Decode returns either a value or an error. A decoded Spec can be checked, printed and encoded again.

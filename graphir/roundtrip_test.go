@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"medusa/graphir"
-	"medusa/internal/test/randspec"
+	"medusa/test/randspec"
 )
 
 // reread encodes and decodes a Spec.

@@ -12,8 +12,8 @@ import (
 
 	"medusa/graphir"
 	"medusa/graphir/graphpb"
-	"medusa/internal/test/randspec"
-	"medusa/internal/test/testmem"
+	"medusa/test/randspec"
+	"medusa/test/testmem"
 )
 
 // third is second with enough nodes for row groups. The nodes repeat to keep its encoding, testdata/v3-small-groups.graph, short. Graphs of

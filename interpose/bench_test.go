@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"medusa/internal/measure"
-	"medusa/internal/test/bench"
-	"medusa/internal/test/testenv"
-	"medusa/status"
+	"medusa/restore/status"
+	"medusa/test/bench"
+	"medusa/test/testenv"
 )
 
 // unmeasured are hooked functions that no row of the program of calls has, with the reason.
@@ -62,7 +62,7 @@ func rowsOf(b testing.TB) map[string]string {
 	}
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF && strings.HasPrefix(s.Name, "cu") && rows[s.Name] == "" && unmeasured[s.Name] == "" {
-			b.Errorf("%s is hooked and has no row in internal/test/bench/stub/calls.c", s.Name)
+			b.Errorf("%s is hooked and has no row in test/bench/stub/calls.c", s.Name)
 		}
 	}
 	return rows

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/test/testenv"
 	"medusa/interpose/trace"
+	"medusa/test/testenv"
 )
 
 // build makes a target of the root Makefile once and returns its path.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 // instructions is the extra cost of one driver call under the interposer in replay mode, in instructions, on amd64 with gcc 12. A

@@ -18,7 +18,7 @@ import (
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/restore/digest"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Verify repeats check-native and check-restored for an artifact that exists, and returns their results by rank. The error is a

@@ -6,7 +6,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/restore/digest"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Verification fails if the start from the artifact was native, and the message has the reason.

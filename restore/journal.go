@@ -10,7 +10,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/printable"
 	"medusa/restore/check"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // timings adds up the time of Medusa's own steps by name.

@@ -10,7 +10,7 @@ import (
 	"medusa/internal/panics"
 	"medusa/restore/check"
 	"medusa/restore/memory"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Code says why a restore was given up, for programs.

@@ -20,10 +20,10 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/restore/digest"
-	"medusa/status"
+	"medusa/restore/status"
+	"medusa/test/testenv"
 )
 
 // Whole-process tests: this test binary, started again as the test engine under the interposer, on the simulated GPU.

@@ -14,7 +14,7 @@ import (
 	"medusa/restore/live"
 	"medusa/restore/memory"
 	"medusa/restore/rebuild"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Ready ends the start: the status object is written, and in check-native and check-restored selfTest is served, the graphs are replayed

@@ -12,7 +12,7 @@ import (
 	"medusa/restore/digest"
 	"medusa/restore/live"
 	"medusa/restore/rebuild"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Run is the purpose of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").

@@ -19,9 +19,9 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
-	"medusa/internal/test/enginekit"
 	"medusa/restore/live"
 	"medusa/runners/reference/marks"
+	"medusa/test/enginekit"
 )
 
 // The test engine: small, but with everything that a graph can depend on. Its graph of batch b computes, for i < n = 64 b,

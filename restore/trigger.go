@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"medusa/restore/live"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every hidden module is

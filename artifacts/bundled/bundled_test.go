@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"medusa/artifacts"
-	"medusa/internal/test/testmem"
+	"medusa/test/testmem"
 )
 
 // tree writes files by path. A path that ends in "/" is a directory. A content that ends in "!" makes the file executable.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 // stamp is the time of all sources: not a whole second, as build tools leave them.

@@ -13,8 +13,8 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"medusa/internal/test/memregistry"
-	"medusa/internal/test/testmem"
+	"medusa/test/memregistry"
+	"medusa/test/testmem"
 )
 
 // base puts an image of one layer into the registry.

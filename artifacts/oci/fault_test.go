@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"medusa/artifacts/store"
-	"medusa/internal/test/memregistry"
+	"medusa/test/memregistry"
 )
 
 // isFile says whether a request is for the bytes of the artifact file.

@@ -16,7 +16,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/graphir"
-	"medusa/internal/test/memregistry"
+	"medusa/test/memregistry"
 )
 
 func TestMain(m *testing.M) {

@@ -14,7 +14,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
-	"medusa/internal/test/memregistry"
+	"medusa/test/memregistry"
 )
 
 func TestPushPull(t *testing.T) {

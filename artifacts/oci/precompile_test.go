@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"medusa/internal/test/memregistry"
-	"medusa/internal/test/testenv"
+	"medusa/test/memregistry"
+	"medusa/test/testenv"
 )
 
 // archive has one file.

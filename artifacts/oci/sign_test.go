@@ -17,7 +17,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
-	"medusa/internal/test/memregistry"
+	"medusa/test/memregistry"
 )
 
 // forge adds signatures of a manifest that claim a key but were not made with it.

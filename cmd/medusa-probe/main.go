@@ -8,15 +8,15 @@ import (
 	"os"
 	"slices"
 
+	question "medusa/artifacts/probe"
 	"medusa/internal/cuda/probe"
-	"medusa/internal/cuda/probe/ask"
 )
 
 func main() {
 	e := json.NewEncoder(os.Stdout)
 	e.SetIndent("", "  ")
 	look := probe.Run
-	if slices.Contains(os.Args[1:], ask.DevicesOnly) {
+	if slices.Contains(os.Args[1:], question.DevicesOnly) {
 		look = probe.Devices
 	}
 	if err := e.Encode(look()); err != nil {

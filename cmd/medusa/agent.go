@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"medusa/gateway"
 	"medusa/internal/printable"
+	"medusa/serving/gateway"
 )
 
 func newAgentCmd() *cobra.Command {

@@ -14,8 +14,8 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/atomicfile"
 	"medusa/internal/printable"
-	"medusa/internal/starts"
 	"medusa/interpose"
+	"medusa/restore/starts"
 )
 
 func newBenchCmd() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 // A command line in a page: an indented line, or inline code.

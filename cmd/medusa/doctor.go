@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
-	"medusa/doctor"
+	"medusa/inspect/doctor"
 	"medusa/internal/printable"
 )
 

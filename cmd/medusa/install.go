@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/artifacts/probe"
 	"medusa/internal/atomicfile"
-	"medusa/internal/cuda/probe/ask"
 	"medusa/interpose"
 )
 
@@ -35,7 +35,7 @@ executes must be in an emptyDir.`,
 			lib := filepath.Dir(library)
 			files := []part{
 				{exe, "medusa", 0o755, true},
-				{filepath.Join(filepath.Dir(exe), ask.Name), ask.Name, 0o755, false},
+				{filepath.Join(filepath.Dir(exe), probe.Name), probe.Name, 0o755, false},
 				{library, filepath.Join("lib", interpose.LibraryName), 0o755, true},
 				{filepath.Join(lib, sessionLibrary), filepath.Join("lib", sessionLibrary), 0o755, false},
 			}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"medusa/internal/test/memregistry"
-	"medusa/internal/test/servedlog"
-	"medusa/internal/test/testenv"
+	"medusa/test/memregistry"
+	"medusa/test/servedlog"
+	"medusa/test/testenv"
 )
 
 func TestMain(m *testing.M) {

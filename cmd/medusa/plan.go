@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/internal/printable"
-	"medusa/simulate"
+	"medusa/serving/simulate"
 )
 
 func newPlanCmd() *cobra.Command {
@@ -30,7 +30,7 @@ names the scenario's nodes.
 With --log it reads the decision log of medusa serve instead, and says which models to keep awake, asleep or baked (with an artifact). The
 requests of the log are replayed in the simulator, as the server was and with each change. Each saving has an interval. If that
 contains 0, no difference is shown and nothing is advised.`,
-		Example: `  medusa plan simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01
+		Example: `  medusa plan serving/simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01
   medusa plan scenario.yaml --budget 20 -o labels --node-names gpu-a,gpu-b | kubectl apply --server-side --field-manager medusa-plan -f -
   medusa plan --log decisions.jsonl --profiles profiles.yaml`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),

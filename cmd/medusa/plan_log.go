@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"medusa/dispatch"
 	"medusa/internal/printable"
-	"medusa/simulate"
+	"medusa/serving/dispatch"
+	"medusa/serving/simulate"
 )
 
 func planFromLog(cmd *cobra.Command, args []string, log, profiles string, least float64, format string) error {

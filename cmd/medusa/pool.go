@@ -10,7 +10,7 @@ import (
 
 	"medusa/internal/printable"
 	"medusa/interpose"
-	"medusa/pool"
+	"medusa/restore/pool"
 )
 
 func newPoolCmd() *cobra.Command {

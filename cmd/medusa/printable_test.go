@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/starts"
-	"medusa/simulate"
+	"medusa/restore/starts"
+	"medusa/serving/simulate"
 )
 
 // Names come from scenarios, engines and command lines. The tables print no control character and no extra line of a name.

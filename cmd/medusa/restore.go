@@ -13,7 +13,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/interpose"
-	"medusa/supervisor"
+	"medusa/restore/supervisor"
 )
 
 func newRestoreCmd() *cobra.Command {

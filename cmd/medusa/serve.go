@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"medusa/dispatch"
-	"medusa/gateway"
 	"medusa/internal/printable"
+	"medusa/serving/dispatch"
+	"medusa/serving/gateway"
 )
 
 func newServeCmd() *cobra.Command {

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"medusa/dispatch"
 	"medusa/internal/atomicfile"
 	"medusa/internal/printable"
-	"medusa/simulate"
+	"medusa/serving/dispatch"
+	"medusa/serving/simulate"
 )
 
 // scenarioFlags adds the flags of simulate and plan that replace parts of a scenario file.
@@ -39,9 +39,9 @@ func newSimulateCmd() *cobra.Command {
 		Short: "Predict the tail latency of a cluster under a policy, with and without Medusa",
 		Long: `Simulates a cluster that starts workers on demand. It uses measured stage times, a trace and a policy, and simulates every
 engine step. SCENARIO is a YAML file; flags replace it or override parts of it.`,
-		Example: `  medusa simulate simulate/scenarios/ten-models.yaml --html ten-models.html
-  medusa simulate simulate/scenarios/ten-models.yaml --decisions decisions.jsonl && medusa simulate --replay decisions.jsonl
-  medusa simulate --profiles simulate/profiles/medusa-a100.yaml --models llama2-7b,yi-6b --gpus 1 --rate 0.2 --compare fcfs+native,lalbo3+restored`,
+		Example: `  medusa simulate serving/simulate/scenarios/ten-models.yaml --html ten-models.html
+  medusa simulate serving/simulate/scenarios/ten-models.yaml --decisions decisions.jsonl && medusa simulate --replay decisions.jsonl
+  medusa simulate --profiles serving/simulate/profiles/medusa-a100.yaml --models llama2-7b,yi-6b --gpus 1 --rate 0.2 --compare fcfs+native,lalbo3+restored`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {

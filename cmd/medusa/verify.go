@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/artifacts/probe"
 	"medusa/artifacts/store"
 	"medusa/internal/contract"
-	"medusa/internal/cuda/probe/ask"
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
@@ -86,7 +86,7 @@ name of the GPU and the driver, and medusa restore accepts that driver on this m
 // otherDriver returns this machine's driver if it differs from the artifact's and is of the same major version. With another major
 // version, the engine's process reports the difference.
 func otherDriver(ctx context.Context, made artifacts.Identity) *store.Driver {
-	found, err := ask.Devices(ctx)
+	found, err := probe.Devices(ctx)
 	if err != nil {
 		return nil // the engine's process reports the reason
 	}

@@ -14,8 +14,8 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
-	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
+	"medusa/test/testenv"
 )
 
 // full has a value for every part of the page. Its names try to break out of the HTML.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 var root = filepath.Join("..", "..")
@@ -28,7 +28,7 @@ var owned = []string{
 }
 
 // The folders and files of tests. They may spell names out, as a user would.
-var tests = regexp.MustCompile(`_test\.go$|^internal/test/|/test/|/testdata/`)
+var tests = regexp.MustCompile(`_test\.go$|^test/|/test/|/testdata/`)
 
 var name = regexp.MustCompile(`\bMEDUSA_[A-Z0-9]+(?:_[A-Z0-9]+)*`)
 

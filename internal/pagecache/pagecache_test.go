@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/test/coldfile"
+	"medusa/test/coldfile"
 )
 
 // Files that only the disk has are in the cache afterwards, those behind a link, too.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 // Every row starts with home/cache/file, which belongs to this user alone, and changes one thing.

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"medusa/internal/test/attack/mutate"
 	"medusa/interpose/trace"
+	"medusa/test/attack/mutate"
 )
 
 // FuzzMutants changes traces inside their records and fixes the checksums. Reading them ends with records or with a typed error.

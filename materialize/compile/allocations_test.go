@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/bench"
+	"medusa/test/bench"
 )
 
 // mostAllocations bounds the allocations of the Go allocator for compiling a node of two traces, and encoding it.

@@ -14,10 +14,10 @@ import (
 	"medusa/graphir"
 	"medusa/internal/garbage"
 	"medusa/internal/spill"
-	"medusa/internal/test/bench"
-	"medusa/internal/test/testenv"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
+	"medusa/test/bench"
+	"medusa/test/testenv"
 )
 
 // compileVariable makes the test binary compile pairs of traces and print its peak memory. It needs a process of its

@@ -8,7 +8,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/measure"
-	"medusa/internal/test/bench"
+	"medusa/test/bench"
 )
 
 // BenchmarkGraphPart takes the paper's models of 12 to 16 thousand nodes, and reports the worst of them.

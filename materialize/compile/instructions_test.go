@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
-	"medusa/internal/test/bench"
-	"medusa/internal/test/testenv"
+	"medusa/test/bench"
+	"medusa/test/testenv"
 )
 
 // compileInstructions is the cost of a node between two traces and an artifact's sections. A change that makes it dearer by more

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/test/bench"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
+	"medusa/test/bench"
 )
 
 // A trace whose graphs miss parts, or have parts of others among theirs, is refused.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/test/bench"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
+	"medusa/test/bench"
 )
 
 func recorded(t *testing.T, graphs int) *recording.Recording {

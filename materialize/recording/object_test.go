@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"medusa/internal/test/testenv"
 	"medusa/interpose/trace"
+	"medusa/test/testenv"
 )
 
 // An image is read at its place only from the build that was recorded.

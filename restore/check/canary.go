@@ -11,7 +11,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
 	"medusa/restore/memory"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Level is the extent of the checks before ready, beyond the allocation sequence, which is always checked.

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/test/enginekit"
-	"medusa/internal/test/testenv"
 	"medusa/restore/digest"
+	"medusa/test/enginekit"
+	"medusa/test/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

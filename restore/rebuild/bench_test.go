@@ -17,16 +17,16 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/garbage"
 	"medusa/internal/measure"
-	"medusa/internal/test/bench"
-	"medusa/internal/test/enginekit"
-	"medusa/internal/test/testenv"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
 	"medusa/restore/live"
 	"medusa/restore/memory"
+	"medusa/test/bench"
+	"medusa/test/enginekit"
+	"medusa/test/testenv"
 )
 
-// The functions of internal/test/bench/stub, which stands in for the driver.
+// The functions of test/bench/stub, which stands in for the driver.
 var (
 	stubCosts = enginekit.StandIn("stub_costs")
 	stubCount = enginekit.StandIn("stub_count")

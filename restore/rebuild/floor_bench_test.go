@@ -13,13 +13,13 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/test/bench"
-	"medusa/internal/test/enginekit"
-	"medusa/internal/test/testenv"
 	"medusa/restore/live"
+	"medusa/test/bench"
+	"medusa/test/enginekit"
+	"medusa/test/testenv"
 )
 
-// The functions of internal/test/bench/stub/floor.c, which is preloaded.
+// The functions of test/bench/stub/floor.c, which is preloaded.
 var (
 	floorPrepare = cuda.Process("floor_prepare")
 	floorBuild   = cuda.Process("floor_build")

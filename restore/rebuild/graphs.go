@@ -13,7 +13,7 @@ import (
 	"medusa/internal/panics"
 	"medusa/restore/live"
 	"medusa/restore/memory"
-	"medusa/status"
+	"medusa/restore/status"
 )
 
 // Graphs are an artifact's executable graphs in this process, and everything that was made for them. The steps from Resolve to Build are

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"medusa/internal/test/bench"
-	"medusa/internal/test/testenv"
+	"medusa/test/bench"
+	"medusa/test/testenv"
 )
 
 // againVariable names the artifact of BenchmarkAgain.

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/test/calllog"
-	"medusa/internal/test/testenv"
+	"medusa/test/calllog"
+	"medusa/test/testenv"
 )
 
 // server is an engine that serves.

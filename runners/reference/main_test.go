@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/test/calllog"
-	"medusa/internal/test/testenv"
 	"medusa/runners/reference/oracle"
 	"medusa/runners/reference/serve"
+	"medusa/test/calllog"
+	"medusa/test/testenv"
 )
 
 // asEngine makes this test binary behave as the command: child processes then have the race detector as well.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"medusa/agent"
+	"medusa/serving/agent"
 )
 
 // A server measures the memory that an engine has of the simulated GPU: its context always, weights and KV cache while it is awake.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/test/calllog"
-	"medusa/internal/test/testenv"
+	"medusa/test/calllog"
+	"medusa/test/testenv"
 )
 
 // underMedusa runs the medusa command, and under it this test binary as the engine.

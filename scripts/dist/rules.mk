@@ -17,7 +17,7 @@ dist-amd64 dist-arm64: dist-%:
 
 # The license texts of all linked code, including Go's. The tool asks the network for URLs, which are not needed here, so its
 # complaints go to a file.
-RELEASE_TOOL := $(GO) tool -modfile=tools/release/go.mod
+RELEASE_TOOL := $(GO) tool -modfile=scripts/tools/release/go.mod
 .PHONY: dist-licenses
 dist-licenses:
 	@rm -rf build/dist/licenses && mkdir -p build/dist/licenses/std
@@ -42,8 +42,8 @@ audit:
 QEMU_ARM64  ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
 ARM64       := build/arm64
 # Packages whose tests neither start programs that they build nor build programs for the host.
-ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
-	./restore/digest ./schedule/... ./simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
+ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./inspect/doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
+	./restore/digest ./serving/schedule/... ./serving/simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
 
 $(ARM64)/simulated/libcuda.so.1: $(wildcard simgpu/driver/*/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)
@@ -65,5 +65,5 @@ arm64-tools:
 
 test-arm64: arm64-tools
 	$(MAKE) --no-print-directory bin dist-arm64 $(ARM64)/simulated/libcuda.so.1 $(ARM64)/conformance $(ARM64)/lib/libvendorblas.so
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(ARM64)/ ./internal/test/zoo ./runners/reference
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(ARM64)/ ./test/zoo ./runners/reference
 	scripts/test-arm64 "$(QEMU_ARM64)" $(ARM64) build/dist/linux-arm64 $(ARM64_GO)

@@ -70,12 +70,12 @@ func Generate(root string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("bind functions of %s: %w", name, err)
 	}
 	return map[string][]byte{
-		"internal/cuda/bind_gen.go":                 goBindings,
-		"internal/cuda/include/cuda_procs_gen.h":    []byte(prototypes(s)),
-		"internal/cuda/result_gen.go":               goResults,
-		"internal/test/calllog/proxy/symbols_gen.h": []byte(symbols(s)),
-		"simgpu/driver/core/procs_gen.h":            []byte(simHeader(s)),
-		"simgpu/driver/core/procs_gen.c":            []byte(simSource(s)),
-		"simgpu/driver/core/results_gen.h":          []byte(resultsC(s)),
+		"internal/cuda/bind_gen.go":              goBindings,
+		"internal/cuda/include/cuda_procs_gen.h": []byte(prototypes(s)),
+		"internal/cuda/result_gen.go":            goResults,
+		"test/calllog/proxy/symbols_gen.h":       []byte(symbols(s)),
+		"simgpu/driver/core/procs_gen.h":         []byte(simHeader(s)),
+		"simgpu/driver/core/procs_gen.c":         []byte(simSource(s)),
+		"simgpu/driver/core/results_gen.h":       []byte(resultsC(s)),
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/cuda/probe"
 	"medusa/internal/cuda/probe/result"
-	"medusa/internal/test/testenv"
+	"medusa/test/testenv"
 )
 
 // Each test loads its driver in a process of its own: this test binary, started again.

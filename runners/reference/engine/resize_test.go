@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/test/testenv"
 	"medusa/restore"
+	"medusa/test/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

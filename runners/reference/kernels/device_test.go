@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/test/enginekit"
-	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
+	"medusa/test/enginekit"
+	"medusa/test/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

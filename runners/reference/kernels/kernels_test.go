@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
+	"medusa/test/testenv"
 )
 
 func TestNames(t *testing.T) {

@@ -10,17 +10,17 @@ import os
 import subprocess
 
 # The packages that a materialized and a restored start run.
-GO = "./materialize", "./supervisor", "./cmd/libmedusa"
+GO = "./materialize", "./restore/supervisor", "./cmd/libmedusa"
 COMMANDS = "cmd/medusa"  # without what its other commands import
 TESTS, MODELS, PLUGIN = "runners/vllm/test/", "runners/vllm/test/models/", "runners/vllm/medusa_vllm/"
 NEEDED = {TESTS + name for name in ("run.py", "engine.py", "held.py", "serving.py", "captures.py", "noops.py", "served/schedules.py", "state.py", "compilations.py", "changes.txt", "architectures.py", "configurations.py")} | {
     "runners/torch/test/" + name for name in ("compare.py", "engine_run.py", "holes.py")
 }
 NEEDLESS = (
-    ".ci/", "docs/", "internal/test/", "interpose/test/", "picker/", "runners/example/", "runners/pool/", "runners/reference/", "runners/torch/", "runners/vllm/fingerprint/",
-    "runners/vllm/gpu/", "runners/vllm/tokens/", TESTS, "scripts/", "simgpu/conformance/", "simgpu/test/", "tools/",
+    ".ci/", "docs/", "test/", "interpose/test/", "serving/", "runners/example/", "runners/pool/", "runners/reference/", "runners/torch/", "runners/vllm/fingerprint/",
+    "runners/vllm/gpu/", "runners/vllm/tokens/", TESTS, "scripts/", "simgpu/conformance/", "simgpu/test/",
 )  # fmt: skip
-THERE = "internal/test/calllog/", "runners/torch/python/", "runners/torch/rules.mk"
+THERE = "test/calllog/", "runners/torch/python/", "runners/torch/rules.mk"
 OF_A_RELEASE = "runners/vllm/requirements-", PLUGIN + "fingerprint-"
 DOCUMENTS = ".md", ".svg", ".png", "_test.go", "LICENSE", ".gitignore"
 

@@ -7,7 +7,7 @@ import unittest
 
 import sources
 
-PACKAGES = {"restore": True, "restore/check": True, "gateway": False, "cmd/medusa": True}
+PACKAGES = {"restore": True, "restore/check": True, "serving/gateway": False, "cmd/medusa": True}
 
 
 class TestCounts(unittest.TestCase):
@@ -16,8 +16,8 @@ class TestCounts(unittest.TestCase):
             "restore/session.go": True,
             "restore/session_test.go": False,
             "restore/testdata/x": True,
-            "gateway/serve.go": False,
-            "gateway/page/index.html": False,
+            "serving/gateway/serve.go": False,
+            "serving/gateway/page/index.html": False,
             "cmd/medusa/restore.go": True,
             "interpose/preload/entry.c": True,
             "interpose/test/x.c": False,
@@ -25,8 +25,8 @@ class TestCounts(unittest.TestCase):
             "go.mod": True,
             "docs/results/x.json": False,
             "README.md": False,
-            "internal/test/calllog/proxy/log.c": True,
-            "internal/test/faults/main.go": False,
+            "test/calllog/proxy/log.c": True,
+            "test/faults/main.go": False,
             "runners/torch/python/medusa/session.py": True,
             "runners/torch/engine.py": False,
             "runners/torch/test/compare.py": True,
@@ -53,7 +53,7 @@ class TestKey(unittest.TestCase):
     FILES = {
         "go.mod": "module x\n\ngo 1.23\n",
         "materialize/m.go": 'package materialize\n\nimport _ "x/used"\n',
-        "supervisor/s.go": "package supervisor\n",
+        "restore/supervisor/s.go": "package supervisor\n",
         "cmd/libmedusa/l.go": "package main\n\nfunc main() {}\n",
         "cmd/medusa/m.go": 'package main\n\nimport _ "x/other"\n\nfunc main() {}\n',
         "used/u.go": "package used\n",

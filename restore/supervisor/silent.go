@@ -1,0 +1,85 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"medusa/internal/printable"
+	"medusa/interpose"
+	"medusa/restore/status"
+)
+
+// watched runs the engine and notices if the engine does not use Medusa, or has its plug-in switched off. Then no
+// process of it opens a session, and no other part would report that it restored no graph. A server shows this long
+// before its end: its process begins a capture without a mark, and the interposer writes that to a pipe. Other
+// engines show it when they end.
+func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (int, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	cmd, err := interpose.Command(ctx, cfg, o.Argv)
+	if err != nil {
+		return 0, err
+	}
+	if d.pipe == "" {
+		return o.begin(ctx, cmd)
+	}
+	pipe, err := os.OpenFile(d.pipe, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
+	if err != nil {
+		return 0, err
+	}
+	var silent error
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
+			return
+		}
+		if silent = o.expectStatus(d.status, "captures graphs"); silent != nil {
+			stop()
+		}
+	})
+	code, err := o.begin(ctx, cmd)
+	_ = pipe.Close()
+	listening.Wait()
+	if silent != nil {
+		return 0, silent
+	}
+	// An engine that failed has its own reason.
+	if err == nil && (code == 0 || ctx.Err() != nil) {
+		// mutant: engine that knows nothing of Medusa
+		err = o.expectStatus(d.status, "ended")
+	}
+	return code, err
+}
+
+// expectStatus writes the status of an engine that wrote none. With Strict it is an error. If the engine could not write
+// its status because the disk was full, expectStatus only says so.
+func (o *Options) expectStatus(path, does string) error {
+	if path == "" {
+		return nil
+	}
+	if len(statusFiles(path)) > 0 {
+		return nil
+	}
+	full := hasRoom(filepath.Dir(path))
+	if _, err := os.Stat(path + status.Unwritten); err == nil && full == nil {
+		full = errors.New("there was no room for it")
+	}
+	// mutant: a disk that is full when the status is written
+	if full != nil {
+		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
+		return nil
+	}
+	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)
+	if o.Strict {
+		return fmt.Errorf("restore engine: %w", err)
+	}
+	printable.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
+	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Pool: o.pooled, Detail: err.Error()}); err != nil {
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"medusa/serving/agent"
+	"medusa/serving/dispatch"
+	"medusa/serving/schedule"
+)
+
+// Options are settings that are not in the file.
+type Options struct {
+	Make func(m *Model, gpu string) agent.Engine // nil: processes
+	Log  *dispatch.Log                           // nil: none
+	Out  io.Writer                               // the output of engines, and warnings
+}
+
+// Server answers requests.
+type Server struct {
+	machine
+	queue    *dispatch.Queue
+	count    counters
+	history  history
+	watchers atomic.Int32
+	over     chan struct{} // closed when the server takes no more requests
+
+	setup atomic.Pointer[setup] // replaced under mu
+
+	mu      sync.Mutex
+	using   []int // number of requests for a model, by its place
+	waiting []int // those of them without a turn
+}
+
+// New makes a Server. No engine is started before a request needs it.
+func New(s *Spec, o Options) (*Server, error) {
+	g := &Server{machine: newMachine(s, o), over: make(chan struct{})}
+	g.count.init()
+	now, err := firstSetup(s)
+	if err != nil {
+		return nil, err
+	}
+	g.setup.Store(now)
+	g.using, g.waiting = make([]int, len(s.Models)), make([]int, len(s.Models))
+	c := now.machines()
+	c.Clock, c.Warn, c.Changed = g.clock, g.warn, func() { g.queue.Changed() }
+	c.Entered = func(gpu, fn int, s agent.State) {
+		now := g.setup.Load()
+		at := g.clock()
+		g.history.add(Change{At: at, GPU: now.gpus[gpu], Model: now.models[fn].Name, State: s})
+		o.Log.Engine(at, gpu, fn, string(s))
+	}
+	c.Make = func(gpu, fn int) agent.Engine {
+		now := g.setup.Load()
+		return g.engine(now.models[fn], now.gpus[gpu])
+	}
+	if g.agent, err = agent.New(c); err != nil {
+		return nil, err
+	}
+	if g.queue, err = dispatch.NewQueue(now.policy(), g.agent, g.clock, o.Log); err != nil {
+		return nil, err
+	}
+	return g, g.open(s.State)
+}
+
+func gigabytes(n float64) int64 { return int64(n * 1e9) }
+
+// victim is the policy's choice of the engine that makes room.
+func victim(policy string) func(now float64, idle []schedule.Resident, active func(int) bool) int {
+	return func(now float64, idle []schedule.Resident, active func(int) bool) int {
+		var e schedule.Evictor = schedule.LRU{Global: true}
+		switch policy {
+		case "mqfq":
+			e = schedule.Sticky{Active: func(_ float64, fn int) bool { return active(fn) }}
+		case "torpor", "torpor-fifo", "torpor-random":
+			e = schedule.HeavyLight{}
+		}
+		return e.Victim(now, idle)
+	}
+}
+
+// drainLimit bounds the time for present requests after the server was told to end.
+const drainLimit = 60 * time.Second
+
+// Serve answers requests on a listener until ctx ends. It then takes no new ones, lets present ones end, and stops all engines.
+func (g *Server) Serve(ctx context.Context, l net.Listener) error {
+	h := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+	h.RegisterOnShutdown(sync.OnceFunc(func() { close(g.over) }))
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		limit, cancel := context.WithTimeout(context.Background(), drainLimit)
+		defer cancel()
+		if h.Shutdown(limit) != nil {
+			_ = h.Close() // requests that are left end with their connections
+		}
+		err = <-served
+	}
+	g.Close()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package extproc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+
+	"medusa/internal/apierror"
+	"medusa/serving/dispatch"
+	"medusa/serving/gateway"
+	"medusa/serving/picker/settings"
+)
+
+// query is a request for a model.
+type query struct {
+	dispatch.Ask
+	model  *settings.Model
+	subset []string // addresses of endpoints; nil: all
+	body   []byte
+	// trailers come after the body: the stream's last message is not the body's.
+	trailers bool
+	// unseen is true if the body of the answer does not pass the picker.
+	unseen bool
+	// reply is the beginning of the data plane's own answer, which came before the request was complete.
+	reply *pb.ProcessingRequest
+}
+
+// refuse makes an error that the client caused.
+func refuse(status int, code, param, format string, args ...any) error {
+	return &apierror.Error{Status: status, Kind: apierror.Request, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// read reads a whole request. It returns io.EOF if the stream ended before, and errReplied if the data plane has
+// answered.
+func (s *Server) read(messages <-chan *pb.ProcessingRequest) (*query, error) {
+	q := &query{}
+	head := http.Header{}
+	begun := false
+	for m := range messages {
+		if c := m.GetProtocolConfig(); c != nil {
+			if c.RequestBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED {
+				return nil, &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Code: "body_mode",
+					Message: fmt.Sprintf("the data plane sends request bodies as %v; the picker needs FULL_DUPLEX_STREAMED", c.RequestBodyMode)}
+			}
+			q.unseen = c.ResponseBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED && c.ResponseBodyMode != filter.ProcessingMode_STREAMED
+		}
+		over := false
+		switch x := m.Request.(type) {
+		case *pb.ProcessingRequest_RequestHeaders:
+			begun = true
+			for _, h := range x.RequestHeaders.GetHeaders().GetHeaders() {
+				value := h.Value
+				if len(h.RawValue) > 0 {
+					value = string(h.RawValue)
+				}
+				head.Add(h.Key, value)
+			}
+			var err error
+			if q.subset, err = subset(m); err != nil {
+				return nil, err
+			}
+			if over = x.RequestHeaders.EndOfStream; over {
+				return nil, s.bodiless(head)
+			}
+		case *pb.ProcessingRequest_RequestBody:
+			if len(q.body)+len(x.RequestBody.Body) > s.Settings.MaxBody {
+				return nil, refuse(http.StatusRequestEntityTooLarge, "request_too_large", "", "the body has more than %d bytes", s.Settings.MaxBody)
+			}
+			q.body = append(q.body, x.RequestBody.Body...)
+			over = x.RequestBody.EndOfStream
+		case *pb.ProcessingRequest_RequestTrailers:
+			q.trailers, over = true, true
+		case *pb.ProcessingRequest_ResponseHeaders:
+			q.reply = m
+			return q, errReplied
+		default:
+			return nil, fmt.Errorf("read request: a message of type %T", m.Request)
+		}
+		if !begun {
+			return nil, errors.New("read request: a body without headers")
+		}
+		if over {
+			return q, s.understand(q, head)
+		}
+	}
+	return nil, io.EOF
+}
+
+// The paths that engines answer.
+var paths = map[string]bool{"/v1/completions": true, "/v1/chat/completions": true}
+
+// bodiless answers a request that has no body.
+func (s *Server) bodiless(head http.Header) error {
+	if path(head) == "/v1/models" && head.Get(":method") == http.MethodGet {
+		return &listing{s.Settings.Models}
+	}
+	return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %s %s", head.Get(":method"), path(head))
+}
+
+func path(head http.Header) string {
+	p, _, _ := strings.Cut(first(head, ":path"), "?")
+	return p
+}
+
+// first is Get for names that are no header names, such as ":path". http.Header does not change these.
+func first(head http.Header, name string) string {
+	if v := head[http.CanonicalHeaderKey(name)]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// understand finds the model, and the flow and the deadline that the client wants.
+func (s *Server) understand(q *query, head http.Header) (err error) {
+	if p := path(head); !paths[p] {
+		return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %s %s", first(head, ":method"), p)
+	}
+	var asked struct {
+		Model string `json:"model"`
+	}
+	if err := json.Unmarshal(q.body, &asked); err != nil {
+		return refuse(http.StatusBadRequest, "", "", "read body: %v", err)
+	}
+	fn, ok := s.Fleet.Function(asked.Model)
+	if !ok {
+		return refuse(http.StatusNotFound, "model_not_found", "model", "the model %q does not exist", asked.Model)
+	}
+	q.Fn, q.model = fn, &s.Settings.Models[fn]
+	q.Flow, q.Deadline, err = gateway.Wishes(head)
+	return err
+}
+
+// The place of the subset of endpoints in the metadata.
+const (
+	subsetSpace = "envoy.lb.subset_hint"
+	subsetKey   = "x-gateway-destination-endpoint-subset"
+)
+
+// subset returns the endpoints that the data plane allows; nil if it gives no subset.
+func subset(m *pb.ProcessingRequest) ([]string, error) {
+	space := m.GetMetadataContext().GetFilterMetadata()[subsetSpace]
+	value, ok := space.GetFields()[subsetKey]
+	if !ok {
+		return nil, nil
+	}
+	list := []string{}
+	switch v := value.GetKind().(type) {
+	case *structpb.Value_ListValue:
+		for _, e := range v.ListValue.GetValues() {
+			list = append(list, strings.TrimSpace(e.GetStringValue()))
+		}
+	case *structpb.Value_StringValue: // data planes send lists in this form, too
+		for e := range strings.SplitSeq(v.StringValue, ",") {
+			list = append(list, strings.TrimSpace(e))
+		}
+	default:
+		return nil, &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "no_endpoint",
+			Message: "the subset of endpoints in the metadata is no list"}
+	}
+	return list, nil
+}

@@ -1,0 +1,6 @@
+# A large cluster in virtual time, through package dispatch (docs/results/scale.md). GPUS, MODELS, RATE, SECONDS: sizes; SEEDS: their number; POLICIES; LEAST: fail below so many
+# decisions a second; PAGE: a file for the page.
+.PHONY: scale
+scale:
+	$(GO) build -o build/scale ./test/scale
+	build/scale $(if $(GPUS),-gpus $(GPUS)) $(if $(MODELS),-models $(MODELS)) $(if $(RATE),-rate $(RATE)) $(if $(SECONDS),-seconds $(SECONDS)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(POLICIES),-policies $(POLICIES)) $(if $(PAGE),-page $(PAGE)) -least $(or $(LEAST),20000)
