@@ -65,20 +65,25 @@ def others(tree, held):
 
 def compare(tree, held):
     """moved: (symbol, how) of each definition whose source differs, or which lies elsewhere. held: a fingerprint."""
-    same, moved, missing = 0, [], []
+    same, moved, missing, callers = 0, [], [], None
     for kind in "used", "called":
         for symbol, known in held[kind].items():
             name, found = symbol.split(":")[1], now(tree, symbol)
-            of = f", called by {held['callers'][symbol]}" if kind == "called" else ""
             # mutant: definition that is the same
             if found == known:
                 same += 1
-            elif found:
+                continue
+            if kind == "called" and callers is None:
+                callers = symbols.collect(tree, plugin.uses(PLUGIN)).callers
+            other = None if found else elsewhere(tree, name)
+            by = (callers or {}).get(f"{other}:{name}" if other else symbol)
+            of = f", called by {by}" if by else ""
+            if found:
                 moved.append((symbol, "its source differs" + of))
-            elif elsewhere(tree, name):
-                moved.append((symbol, f"now in {elsewhere(tree, name)}{of}"))
+            elif other:
+                moved.append((symbol, f"now in {other}{of}"))
             else:
-                missing.append((symbol, "is missing" + of))
+                missing.append((symbol, "is missing"))
     return Result(same, moved, missing)
 
 
@@ -112,13 +117,13 @@ def made(tree, torch):
     for file in files:
         with open(os.path.join(tree.folder, "vllm", file), "rb") as f:
             hashes[file] = fingerprint.hashed(f.read())
-    return {"uses": uses.digest(), "torch": torch, "files": hashes, "used": s.used, "called": s.called, "callers": s.callers}, s.unresolved
+    return {"uses": uses.digest(), "torch": torch, "files": hashes, "used": s.used, "called": s.called}, s.unresolved
 
 
 def write(path, value):
+    """One line a key."""
     with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump(value, f, indent=1)
-        f.write("\n")
+        f.write("{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(of)}" for key, of in value.items()) + "\n}\n")
     os.replace(path + ".new", path)
 
 

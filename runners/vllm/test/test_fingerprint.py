@@ -141,7 +141,8 @@ class Symbols(Folders):
 
 class Comparisons(Folders):
     def compare(self, **changes):
-        return releases.compare(self.package("second", **changes), self.held())
+        with mock.patch.object(releases, "PLUGIN", self.folder + "/plugin"):
+            return releases.compare(self.package("second", **changes), self.held())
 
     def test_the_same(self):
         r = self.compare()
@@ -161,7 +162,7 @@ class Comparisons(Folders):
 
     def test_a_symbol_that_moved(self):
         self.put(self.folder + "/second/vllm", {"other.py": PACKAGE["helpers.py"]})
-        r = self.compare(helpers="def check(runner) -> def renamed(runner)")
+        r = self.compare(helpers="def check(runner) -> def renamed(runner)", worker__base="vllm.helpers -> vllm.other")
         self.assertEqual(r.moved, [("helpers.py:check", "now in other.py, called by worker/base.py:Worker.load")])
         self.assertEqual(r.missing, [])
 
