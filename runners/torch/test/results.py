@@ -48,7 +48,7 @@ def versions(path):
 
 
 def store(path, versions, rows, **stamp):
-    """stamp: the commit, and the key of each row's case."""
+    """stamp: the commit, and the key of each row's case. The file has a line for each row."""
     held = {"versions": versions, "cases": {}}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -58,8 +58,7 @@ def store(path, versions, rows, **stamp):
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     today = datetime.date.today().isoformat()
     held["cases"] |= {case: {**row, "date": today, **stamp} for case, row in rows.items()}
-    held["cases"] = dict(sorted(held["cases"].items()))
+    cases = ",\n".join(f"{json.dumps(case)}: {json.dumps(row)}" for case, row in sorted(held["cases"].items()))
     with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump(held, f, indent=1)
-        f.write("\n")
+        f.write(f'{{"versions": {json.dumps(held["versions"])}, "cases": {{\n{cases}\n}}}}\n')
     os.replace(path + ".new", path)

@@ -21,6 +21,8 @@ class TestResults(unittest.TestCase):
             self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 2}}), {"b": 2})
             self.assertEqual(list(cases({"torch": "1"}, {"a": {"graphs": 1}}).items()), [("a", 1), ("b", 2)])
             self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 3}}), {"a": 1, "b": 3})
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual([line[:3] for line in f], ['{"v', '"a"', '"b"', "}}\n"])
             self.assertEqual(cases({"torch": "2"}, {"c": {"graphs": 1}}), {"c": 1})
 
     def test_shown(self):
