@@ -43,7 +43,7 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk serving/simulate/rules.mk \
+include $(wildcard internal/cuda/rules.mk interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk serving/simulate/rules.mk \
 	docs/kubernetes/rules.mk serving/picker/rules.mk test/*/rules.mk scripts/*/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/calllog/libcuda.so.1 build/simulated/libcuda.so.1

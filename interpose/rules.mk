@@ -1,10 +1,17 @@
 # The interposer: build/lib/libmedusa_interpose.so, the same under sanitizers, and the tests of both.
-INTERPOSE_SRC     := $(filter-out %_test.c,$(wildcard interpose/preload/*.c))
-INTERPOSE_HEADERS := $(wildcard interpose/preload/*.h internal/cuda/include/*.h)
+INTERPOSE_GENERATED := $(addprefix $(GENERATED)/,hooks_gen.h trace_gen.h)
+INTERPOSE_SRC     := $(wildcard interpose/preload/*.c)
+INTERPOSE_HEADERS := $(wildcard interpose/preload/*.h) cmd/libmedusa/libmedusa.h $(CUDA_HEADERS) $(INTERPOSE_GENERATED) $(GENERATED)/contract_gen.c
 INTERPOSE_CFLAGS  := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -fno-semantic-interposition \
-                     -ftls-model=initial-exec -pthread -Iinternal/cuda/include -Iinterpose/preload
+                     -ftls-model=initial-exec -pthread $(CUDA_CFLAGS) -Iinterpose/preload -Icmd/libmedusa
 INTERPOSE_LDFLAGS := -shared -pthread -Wl,--version-script=interpose/preload/export.map -Wl,-z,defs -Wl,-z,now
 SANITIZE          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+$(INTERPOSE_GENERATED) &: interpose/trace.spec internal/cuda/driver.spec $(GENERATORS)
+	$(GO) run -C interpose ./gen -c $(abspath $(GENERATED))
+
+$(GENERATED)/contract_gen.c: internal/contract/contract.spec $(GENERATORS)
+	$(GO) run -C internal/contract ./gen -c $(abspath $(GENERATED))
 
 build/lib/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpose/preload/export.map
 	@mkdir -p $(@D)
@@ -16,7 +23,7 @@ build/asan/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpo
 	$(CC) $(CFLAGS) $(SANITIZE) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(filter-out %defs,$(INTERPOSE_LDFLAGS)) -ldl
 
 # The programs that the tests run, and a driver of a few functions for those that need no GPU at all.
-INTERPOSE_TEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iinternal/cuda/include -Iinterpose/preload
+INTERPOSE_TEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror $(CUDA_CFLAGS) -Iinterpose/preload
 
 build/test/fake/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)

@@ -2,15 +2,15 @@
 
 SIMGPU := simgpu
 SIMGPU_SRC := $(sort $(wildcard $(SIMGPU)/driver/*/*.c))
-SIMGPU_DEPS := $(wildcard $(SIMGPU)/driver/*/*.h) $(wildcard internal/cuda/include/*.h)
-SIMGPU_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(SIMGPU)/driver
+SIMGPU_DEPS := $(wildcard $(SIMGPU)/driver/*/*.h) $(CUDA_HEADERS) $(GENERATED_CUDA)
+SIMGPU_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC $(CUDA_CFLAGS) -I$(SIMGPU)/driver
 SIMGPU_LDFLAGS := -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -Wl,-z,defs -lpthread -ldl -lm
 SIMGPU_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 SIMGPU_OBJ := $(patsubst $(SIMGPU)/driver/%.c,build/simulated/obj/%.o,$(SIMGPU_SRC))
 SIMGPU_ASAN_OBJ := $(patsubst $(SIMGPU)/driver/%.c,build/simulated-asan/obj/%.o,$(SIMGPU_SRC))
 CONFORMANCE_SRC := $(sort $(wildcard $(SIMGPU)/conformance/*.c))
-CONFORMANCE_DEPS := $(wildcard $(SIMGPU)/conformance/*.h) $(wildcard internal/cuda/include/*.h)
+CONFORMANCE_DEPS := $(wildcard $(SIMGPU)/conformance/*.h) $(CUDA_HEADERS)
 
 build/simulated/obj/%.o: $(SIMGPU)/driver/%.c $(SIMGPU_DEPS)
 	@mkdir -p $(@D)
@@ -28,11 +28,11 @@ build/simulated-asan/libcuda.so.1: $(SIMGPU_ASAN_OBJ)
 
 build/conformance: $(CONFORMANCE_SRC) $(CONFORMANCE_DEPS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance $(CUDA_CFLAGS) $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
 
 build/conformance-asan: $(CONFORMANCE_SRC) $(CONFORMANCE_DEPS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror $(SIMGPU_SANITIZE) -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror $(SIMGPU_SANITIZE) -I$(SIMGPU)/conformance $(CUDA_CFLAGS) $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
 
 # DEVICE=simulated (default) or cuda: the driver that the dynamic linker finds.
 DEVICE ?= simulated
@@ -45,7 +45,7 @@ conformance: build/conformance build/simulated/libcuda.so.1
 	LD_LIBRARY_PATH=build/simulated build/conformance
 endif
 
-SIMGPU_TEST_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iinternal/cuda/include $(SIMGPU_SANITIZE)
+SIMGPU_TEST_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror $(CUDA_CFLAGS) $(SIMGPU_SANITIZE)
 PTX_TEST_SRC := $(sort $(wildcard $(SIMGPU)/test/ptx_*.c))
 
 DRIVER_TEST_SRC := $(sort $(wildcard $(SIMGPU)/test/driver_*.c))
@@ -75,8 +75,8 @@ SIMGPU_PYTHON    ?= python3
 CUDART_12        := 12080
 CUDART_13        := 13000
 STANDINS         := $(SIMGPU)/standins
-SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* $(STANDINS)/nccl/* $(STANDINS)/kernels/* internal/cuda/include/*.h)
-LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(STANDINS) -Wa,-I$(STANDINS)/kernels
+SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* $(STANDINS)/nccl/* $(STANDINS)/kernels/*) $(CUDA_HEADERS)
+LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC $(CUDA_CFLAGS) -I$(STANDINS) -Wa,-I$(STANDINS)/kernels
 LIBRARY_LDFLAGS  := -shared -Wl,--build-id -Wl,-z,defs
 
 .PHONY: simgpu simgpu-libraries
@@ -101,7 +101,7 @@ simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA) build/nvml/libnvidia-ml.so.
 	done
 	cp build/nvml/libnvidia-ml.so.1 $(SIMGPU_LIB)/
 
-$(SIMGPU_LIB)/libcudart.so.$(CUDA): $(wildcard $(SIMGPU)/cudart/* internal/cuda/include/*.h)
+$(SIMGPU_LIB)/libcudart.so.$(CUDA): $(wildcard $(SIMGPU)/cudart/*) $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	sed s/@CUDA@/$(CUDA)/ $(SIMGPU)/cudart/export.map >$(@D)/cudart.map
 	$(CC) $(LIBRARY_CFLAGS) -DCUDART_VERSION=$(CUDART_$(CUDA)) $(LIBRARY_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(@D)/cudart.map \

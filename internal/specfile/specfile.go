@@ -1,4 +1,4 @@
-// Package specfile reads the spec files of code generators.
+// Package specfile reads the spec files of code generators, and writes what they make.
 //
 // In: text in which a row begins a line and its members are the indented lines below it. Comment lines directly above a row
 // document it. Out: the rows, and names in Go's spelling. Fails: if a member has no row; the error names the line.
@@ -6,6 +6,8 @@ package specfile
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -65,4 +67,18 @@ func GoName(name string) string {
 		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
 	}
 	return b.String()
+}
+
+// Write writes files by their paths below a folder, and makes the folders that they are in.
+func Write(dir string, files map[string][]byte) error {
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,7 +1,7 @@
 # The example engine of docs/engines.md; included by the root Makefile. It is linked with libmedusa.so and the driver, here the
 # simulated one.
 EXAMPLE := runners/example
-EXAMPLE_FLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinternal/cuda/include -Iinterpose/preload -Icmd/libmedusa
+EXAMPLE_FLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $(CUDA_CFLAGS) -Iinterpose/preload -Icmd/libmedusa
 
 .PHONY: example
 example: build/example

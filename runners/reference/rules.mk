@@ -3,8 +3,8 @@
 BLAS_DIR = runners/reference/blas
 BLAS_C = $(addprefix $(BLAS_DIR)/,vblas.c driver.c elf.c plan.c modules.c)
 BLAS_SRC = $(BLAS_C) $(BLAS_DIR)/images.S
-BLAS_DEPS = $(BLAS_SRC) $(wildcard $(BLAS_DIR)/*.h $(BLAS_DIR)/kernels/*.ptx) $(wildcard internal/cuda/include/*.h)
-BLAS_FLAGS = -std=c11 -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(BLAS_DIR) -Wa,-I$(BLAS_DIR)/kernels
+BLAS_DEPS = $(BLAS_SRC) $(wildcard $(BLAS_DIR)/*.h $(BLAS_DIR)/kernels/*.ptx) $(CUDA_HEADERS)
+BLAS_FLAGS = -std=c11 -Wall -Wextra -Werror -fvisibility=hidden -fPIC $(CUDA_CFLAGS) -I$(BLAS_DIR) -Wa,-I$(BLAS_DIR)/kernels
 BLAS_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 
 build/lib/libvendorblas.so: $(BLAS_DEPS)

@@ -6,7 +6,7 @@ DIST_FLAGS    := -O2 -ffile-prefix-map=$(CURDIR)=.
 
 # A tree is made anew each time, because a release must not have stale files.
 .PHONY: dist dist-amd64 dist-arm64
-dist-amd64 dist-arm64: dist-%:
+dist-amd64 dist-arm64: dist-%: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
 	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib/python
 	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
 	$(DIST_CC_$*) $(DIST_FLAGS) $(INTERPOSE_CFLAGS) -o build/dist/linux-$*/lib/libmedusa_interpose.so $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -Wl,--build-id -s -ldl
@@ -45,7 +45,7 @@ ARM64       := build/arm64
 ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./inspect/doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
 	./restore/digest ./serving/schedule/... ./serving/simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
 
-$(ARM64)/simulated/libcuda.so.1: $(wildcard simgpu/driver/*/* internal/cuda/include/*.h)
+$(ARM64)/simulated/libcuda.so.1: $(wildcard simgpu/driver/*/*) $(SIMGPU_DEPS)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) $(SIMGPU_CFLAGS) $(SIMGPU_SRC) -o $@ $(SIMGPU_LDFLAGS)
 
@@ -53,9 +53,9 @@ $(ARM64)/lib/libvendorblas.so: $(BLAS_DEPS)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) $(CFLAGS) $(BLAS_FLAGS) -shared -Wl,-soname,libvendorblas.so -o $@ $(BLAS_SRC) -ldl -pthread
 
-$(ARM64)/conformance: $(wildcard simgpu/conformance/* internal/cuda/include/*.h)
+$(ARM64)/conformance: $(wildcard simgpu/conformance/*) $(CUDA_HEADERS)
 	@mkdir -p $(@D)
-	$(DIST_CC_arm64) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+	$(DIST_CC_arm64) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance $(CUDA_CFLAGS) $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
 
 # Debian's packages for missing tools: cross compiler, emulator.
 .PHONY: test-arm64 arm64-tools

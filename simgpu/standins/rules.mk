@@ -12,7 +12,7 @@ build/nccl/libnccl.so.2: $(NCCL_SRC) $(wildcard $(STANDINS)/*.h $(STANDINS)/nccl
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wa,-I$(STANDINS)/nccl -Wl,-soname,libnccl.so.2 -o $@ $(NCCL_SRC) -ldl -lpthread
 
-build/nvml/libnvidia-ml.so.1: $(STANDINS)/nvml.c $(STANDINS)/stub.h internal/cuda/include/cuda.h
+build/nvml/libnvidia-ml.so.1: $(STANDINS)/nvml.c $(STANDINS)/stub.h $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< -ldl
 

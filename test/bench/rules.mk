@@ -1,13 +1,13 @@
 # Benchmarks, and the driver without a device that they run against (test/bench/stub).
 BENCH := test/bench
-BENCH_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Iinternal/cuda/include -I$(BENCH)/stub
+BENCH_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror $(CUDA_CFLAGS) -I$(BENCH)/stub
 
 # -Bsymbolic: its own calls must not lead to a preloaded library.
-build/stub/libcuda.so.1: $(wildcard $(BENCH)/stub/*.[ch]) $(wildcard internal/cuda/include/*.h) interpose/preload/hooks_gen.h
+build/stub/libcuda.so.1: $(wildcard $(BENCH)/stub/*.[ch]) $(CUDA_HEADERS) $(GENERATED)/hooks_gen.h
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -Iinterpose/preload -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $(BENCH)/stub/driver.c $(BENCH)/stub/nothing.c
 
-build/stub/libfloor.so: $(BENCH)/stub/floor.c $(BENCH)/stub/stub.h $(wildcard internal/cuda/include/*.h)
+build/stub/libfloor.so: $(BENCH)/stub/floor.c $(BENCH)/stub/stub.h $(CUDA_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -fPIC -shared -Wl,-z,lazy -o $@ $<
 

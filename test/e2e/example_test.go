@@ -42,7 +42,7 @@ func engineInC(t *testing.T, source, folder string) string {
 	}
 	lib := testenv.Path(t, "build", "lib")
 	cc := exec.Command("cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Wno-unused", "-Werror",
-		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "interpose", "preload"),
+		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "build", "generated"), "-I"+testenv.Path(t, "interpose", "preload"),
 		"-I"+testenv.Path(t, "cmd", "libmedusa"), "-I"+folder, "-o", out, changed,
 		"-L"+lib, "-lmedusa", "-L"+testenv.Path(t, "build", "simulated"), "-l:libcuda.so.1", "-ldl", "-Wl,-rpath,"+lib)
 	if text, err := cc.CombinedOutput(); err != nil {

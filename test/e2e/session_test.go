@@ -21,7 +21,7 @@ func sessionEngine(t *testing.T) string {
 	out := filepath.Join(t.TempDir(), "session")
 	lib := testenv.Path(t, "build", "lib")
 	cc := exec.Command("cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror",
-		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "interpose", "preload"),
+		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "build", "generated"), "-I"+testenv.Path(t, "interpose", "preload"),
 		"-I"+testenv.Path(t, "interpose", "test"), "-I"+testenv.Path(t, "cmd", "libmedusa"), "-o", out,
 		testenv.Path(t, "cmd", "libmedusa", "test", "session.c"), filepath.Join(lib, "libmedusa.so"),
 		testenv.Path(t, "build", "simulated", "libcuda.so.1"), "-ldl", "-Wl,-rpath,"+lib)

@@ -101,7 +101,7 @@ var (
 // literalsC returns the string literals of a C file after its macros are expanded.
 func literalsC(root, path string, source []byte) ([]string, error) {
 	args := []string{"-E", "-P", "-D_GNU_SOURCE", "-I" + filepath.Join(root, "internal/cuda/include"), path}
-	for _, dir := range []string{"simgpu/standins", "interpose/preload", "interpose/test"} {
+	for _, dir := range []string{"build/generated", "simgpu/standins", "interpose/preload", "interpose/test"} {
 		args = append(args, "-I"+filepath.Join(root, dir))
 	}
 	out, err := exec.Command("gcc", args...).Output()

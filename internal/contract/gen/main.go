@@ -1,60 +1,66 @@
 // Command gen writes every side of the contract between the processes of a start.
 //
-// In: internal/contract/contract.spec, and the files with a generated part: the C headers and docs/architecture.md, below the
-// module's root. Out: those files with their parts renewed, and whole files in Go, C and Python. Fails: if a row is malformed
-// (the error names its line), or if a header has no place for a struct. It writes no file then.
+// In: contract.spec in the working directory, which is internal/contract, and the files with a generated part: the C headers and
+// docs/architecture.md. Out: those files with their parts renewed, and whole files in Go and Python. With -c, in that folder instead:
+// contract_gen.c, by which the C compiler checks the headers. Fails: if a row is malformed (the error names its line), or if a header
+// has no place for a struct. It writes no file then.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"medusa/internal/specfile"
 )
 
 func main() {
-	root := filepath.Join("..", "..") // go generate runs in internal/contract
-	files, err := generate(root)
+	dir := flag.String("c", "", "write the C file, into this `folder`")
+	flag.Parse()
+	root := filepath.Join("..", "..")
+	files, assertions, err := generate(root)
+	switch {
+	case err != nil:
+	case *dir != "":
+		err = specfile.Write(*dir, map[string][]byte{"contract_gen.c": assertions})
+	default:
+		err = specfile.Write(root, files)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(root, name), text, 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "gen:", err)
-			os.Exit(1)
-		}
 	}
 }
 
 const specName = "internal/contract/contract.spec"
 
-// generate returns the contents of every file that depends on the spec, by its path below root.
-func generate(root string) (map[string][]byte, error) {
+// generate returns the contents of every committed file that depends on the spec, by its path below root, and contract_gen.c.
+func generate(root string) (files map[string][]byte, assertions []byte, err error) {
 	text, err := os.ReadFile(filepath.Join(root, specName))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", specName, err)
+		return nil, nil, fmt.Errorf("parse %s: %w", specName, err)
 	}
-	files := map[string][]byte{
+	files = map[string][]byte{
 		"runners/torch/python/medusa/contract.py": emitPython(s, true),
 		"runners/vllm/medusa_vllm/contract.py":    emitPython(s, false),
 	}
 	if files["internal/contract/contract_gen.go"], err = emitGo(s); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, header := range s.headers {
 		if files[header], err = renew(root, header, s.intoHeader); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		files[filepath.Join(filepath.Dir(header), "contract_gen.c")] = emitAssertions(s, header)
 	}
 	if files[page], err = renew(root, page, s.intoPage); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return files, nil
+	return files, emitAssertions(s), nil
 }
 
 // renew returns a file with its generated parts made anew from the spec.

@@ -1,8 +1,8 @@
 // Command gen generates everything that must agree with internal/cuda/driver.spec.
 //
-// In: driver.spec, found below the module root (the working directory or a parent of it). Out: the C prototypes, the simulated
-// GPU's entry points and their table, Go bindings, and the result names for C and for Go. Fails: if a row is malformed; the
-// error names its line. It writes no file then.
+// In: driver.spec, found below the module root (the working directory or a parent of it). Out: Go bindings and results. With -c, in that
+// folder instead: the C prototypes, the simulated GPU's entry points and their table, and the results for C. Fails: if a row is
+// malformed; the error names its line. It writes no file then.
 package main
 
 import (
@@ -12,24 +12,30 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+
+	"medusa/internal/specfile"
 )
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("gen: ")
+	dir := flag.String("c", "", "write the C files, into this `folder`")
 	flag.Parse()
 	root, err := moduleRoot()
 	if err != nil {
 		log.Fatal(err)
 	}
-	files, err := Generate(root)
+	goFiles, cFiles, err := generate(root)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(root, name), text, 0o644); err != nil {
-			log.Fatal(err)
-		}
+	if *dir != "" {
+		err = specfile.Write(*dir, cFiles)
+	} else {
+		err = specfile.Write(root, goFiles)
+	}
+	if err != nil {
+		log.Fatal(err)
 	}
 }
 
@@ -50,32 +56,35 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// Generate returns the generated files by path below root.
-func Generate(root string) (map[string][]byte, error) {
+// generate returns the Go files by their paths below root, and the C files by their paths below a folder of includes.
+func generate(root string) (goFiles, cFiles map[string][]byte, err error) {
 	name := filepath.Join("internal", "cuda", "driver.spec")
 	text, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", name, err)
+		return nil, nil, fmt.Errorf("parse %s: %w", name, err)
 	}
 	goResults, err := resultsGo(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	goBindings, err := bindingsGo(s)
 	if err != nil {
-		return nil, fmt.Errorf("bind functions of %s: %w", name, err)
+		return nil, nil, fmt.Errorf("bind functions of %s: %w", name, err)
 	}
-	return map[string][]byte{
-		"internal/cuda/bind_gen.go":              goBindings,
-		"internal/cuda/include/cuda_procs_gen.h": []byte(prototypes(s)),
-		"internal/cuda/result_gen.go":            goResults,
-		"test/calllog/proxy/symbols_gen.h":       []byte(symbols(s)),
-		"simgpu/driver/core/procs_gen.h":         []byte(simHeader(s)),
-		"simgpu/driver/core/procs_gen.c":         []byte(simSource(s)),
-		"simgpu/driver/core/results_gen.h":       []byte(resultsC(s)),
-	}, nil
+	goFiles = map[string][]byte{
+		"internal/cuda/bind_gen.go":   goBindings,
+		"internal/cuda/result_gen.go": goResults,
+	}
+	cFiles = map[string][]byte{
+		"cuda_procs_gen.h":   []byte(prototypes(s)),
+		"symbols_gen.h":      []byte(symbols(s)),
+		"core/procs_gen.h":   []byte(simHeader(s)),
+		"core/procs_gen.c":   []byte(simSource(s)),
+		"core/results_gen.h": []byte(resultsC(s)),
+	}
+	return goFiles, cFiles, nil
 }

@@ -14,7 +14,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Generate(root)
+	files, _, err := generate(root)
 	if err != nil {
 		t.Fatal(err)
 	}

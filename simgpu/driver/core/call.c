@@ -1,7 +1,7 @@
 /*
  * call.c: entering and leaving the driver.
  *
- * In: every call of every entry point, through procs_gen.c. Out: the driver's lock, the checks that all calls share, one
+ * In: every call of every entry point, through procs.c. Out: the driver's lock, the checks that all calls share, one
  * line in the call log. Fails: before cuInit, from inside a host function, which must not call the driver, and if a
  * fault is asked for (fault.c).
  */

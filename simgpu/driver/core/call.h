@@ -1,7 +1,7 @@
 /*
  * call.h: the frame of every entry point: the driver's lock, the checks common to all calls, the call log.
  *
- * procs_gen.c wraps each implementation in call_enter and call_leave, so an implementation runs with the lock held, has a
+ * procs.c wraps each implementation in call_enter and call_leave, so an implementation runs with the lock held, has a
  * place for log details and cannot forget to be logged.
  */
 #ifndef SIMGPU_CALL_H
