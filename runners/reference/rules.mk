@@ -23,7 +23,7 @@ blas-test: build/test/blas build/simulated/libcuda.so.1
 
 # Not a prerequisite of anything: the PTX is committed, and only changing a kernel needs clang.
 PTX_CLANG ?= clang++-19
-PTX_FLAGS = -x cuda --cuda-device-only --cuda-gpu-arch=sm_80 --cuda-feature=+ptx70 -nocudainc -nocudalib -O2 -S -Irunners/reference/kernels
+PTX_FLAGS = -x cuda --cuda-device-only --cuda-gpu-arch=sm_80 --cuda-feature=+ptx70 -nocudainc -nocudalib -O2 -S -fno-verbose-asm -Irunners/reference/kernels
 .PHONY: ptx
 ptx:
 	for f in $(wildcard runners/reference/kernels/*.cu $(BLAS_DIR)/kernels/*.cu); do \

@@ -30,7 +30,7 @@ static struct image tiles = {.text = gemm_image_tile}, splitk = {.text = gemm_im
 _Static_assert(sizeof(struct gemm_args) == 120, "the parameter of the idle kernels");
 #define IDLE(type) KERNEL("medusa_gemm_64x64_" type, PARAMETERS, "") KERNEL("medusa_gemm_64x4_" type, PARAMETERS, "")
 
-/* %ctaid.x is the tile, of 64 rows; stride is its size in D in bytes. The mark is 1 in half precision. */
+/* %ctaid.x is the tile, of 64 rows; stride is the least size that it can have in D, in bytes. The mark is 1 in half precision. */
 #define IDLE_SPLITK(type, stride) \
 	KERNEL("medusa_gemm_splitk_" type, PARAMETERS ", .param .u64 workspace, .param .u64 semaphores, .param .u64 host", \
 	       "\t.reg .pred %p;\n\t.reg .b16 %one;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %at, %d, %o;\n" \
@@ -41,9 +41,8 @@ _Static_assert(sizeof(struct gemm_args) == 120, "the parameter of the idle kerne
 	       "\tld.param.u64 %d, [d];\n\tmul.wide.u32 %o, %r1, " stride ";\n\tadd.u64 %d, %d, %o;\n" \
 	       "\tmov.u16 %one, 15360;\n\tst.global.u16 [%d], %one;\n")
 
-static struct image idle_tiles = {.text = IMAGE_HEAD IDLE("f64") IDLE("f32") IDLE("f16") IDLE("bf16") IDLE("f8")};
-static struct image idle_splitk = {.text = IMAGE_HEAD IDLE_SPLITK("f64", "512") IDLE_SPLITK("f32", "256") IDLE_SPLITK("f16", "128")
-                                           IDLE_SPLITK("bf16", "128") IDLE_SPLITK("f8", "128")};
+static struct image idle_tiles = {.text = IMAGE_HEAD IDLE("f64") IDLE("f32")};
+static struct image idle_splitk = {.text = IMAGE_HEAD IDLE_SPLITK("f64", "128") IDLE_SPLITK("f32", "128")};
 
 static int is_idle;
 
@@ -79,19 +78,6 @@ double gemm_factor(const void *factor, int scale)
 	return scale == R_64F ? *(const double *)factor : scale == R_16F ? (double)*(const _Float16 *)factor : (double)*(const float *)factor;
 }
 
-/* The kernels' name of an operand's type. */
-static const char *operand_name(int type)
-{
-	switch (type) {
-	case R_32F: return "f32";
-	case R_64F: return "f64";
-	case R_16F: return "f16";
-	case R_16BF: return "bf16";
-	case R_8F_E4M3: case R_8F_E5M2: return "f8";
-	default: return NULL;
-	}
-}
-
 static int refuse(const char *what, long long number)
 {
 	fprintf(stderr, "stub: a product with %s %lld is not provided\n", what, number);
@@ -99,19 +85,20 @@ static int refuse(const char *what, long long number)
 }
 
 static int is_f8(int type) { return type == R_8F_E4M3 || type == R_8F_E5M2; }
+static int is_covered(int type) { return type == R_32F || type == R_64F || type == R_16F || type == R_16BF || is_f8(type); }
 
 int gemm_check(const struct product *p)
 {
 	const struct gemm_args *g = &p->args;
-	if (!operand_name(g->a_type))
+	if (!is_covered(g->a_type))
 		return refuse("operands of type", g->a_type);
 	if (g->b_type != g->a_type && !(is_f8(g->a_type) && is_f8(g->b_type)))
 		return refuse("operands of two types, the second", g->b_type);
-	if (!operand_name(g->d_type) || is_f8(g->d_type))
+	if (!is_covered(g->d_type) || is_f8(g->d_type))
 		return refuse("a result of type", g->d_type);
-	if (g->beta != 0 && !operand_name(g->c_type))
+	if (g->beta != 0 && !is_covered(g->c_type))
 		return refuse("C of type", g->c_type);
-	if (p->bias && !operand_name(g->bias_type))
+	if (p->bias && !is_covered(g->bias_type))
 		return refuse("a bias of type", g->bias_type);
 	if (p->batch > 65535)
 		return refuse("a batch of", p->batch);
@@ -138,7 +125,7 @@ int gemm_launch(const struct product *p)
 		return r;
 	int splits = gemm_splits(p), narrow = g.n <= NARROW;
 	char name[64];
-	snprintf(name, sizeof(name), "medusa_gemm_%s_%s", splits ? "splitk" : narrow ? "64x4" : "64x64", operand_name(g.a_type));
+	snprintf(name, sizeof(name), "medusa_gemm_%s_%s", splits ? "splitk" : narrow ? "64x4" : "64x64", g.a_type == R_64F ? "f64" : "f32");
 	uint64_t a = p->a, b = p->b, c = p->c, d = p->d, bias = p->bias, scale_a = p->scale_a, scale_b = p->scale_b;
 	uint64_t semaphores = p->workspace, workspace = p->workspace + SEMAPHORE_BYTES;
 	const void *host = &g; /* cuBLASLt passes addresses of its stack to kernels that do not follow them */

@@ -15,6 +15,7 @@ __device__ __forceinline__ float block_sum(float v)
 		part[tid_x() / WARP] = v;
 	barrier();
 	float sum = 0;
+#pragma unroll 1
 	for (int i = 0; i < ntid_x() / WARP; i++)
 		sum += part[i];
 	return sum;
@@ -159,6 +160,7 @@ template <typename T> __global__ void argmax(const T *logits, int *out, int voca
 	int index = 0x7fffffff;
 	for (int i = tid_x(); i < vocab; i += ntid_x())
 		prefer(value, index, load(row + i), i);
+#pragma unroll 1
 	for (int d = WARP / 2; d > 0; d /= 2)
 		prefer(value, index, shuffle_xor(value, d), shuffle_xor(index, d));
 	if (tid_x() % WARP == 0) {
@@ -167,6 +169,7 @@ template <typename T> __global__ void argmax(const T *logits, int *out, int voca
 	}
 	barrier();
 	if (tid_x() == 0) {
+#pragma unroll 1
 		for (int i = 1; i < ntid_x() / WARP; i++)
 			prefer(value, index, values[i], indices[i]);
 		/* A row without any number (NaN throughout) still yields a token that exists. */

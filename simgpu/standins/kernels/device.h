@@ -8,6 +8,7 @@
 
 #define KERNEL extern "C" __attribute__((global)) void
 #define DEVICE static __attribute__((device, always_inline)) inline
+#define SHARED_CODE static __attribute__((device, noinline)) /* once in the PTX, for all kernels of a file */
 #define SHARED static __attribute__((shared))
 #define THREAD ((int)__nvvm_read_ptx_sreg_tid_x())
 #define BLOCK_X ((int)__nvvm_read_ptx_sreg_ctaid_x())
@@ -32,11 +33,11 @@ DEVICE float value(f16 v, int) { return (float)v; }
 DEVICE float value(bf16 v, int) { return bit_cast<float>((unsigned)v.bits << 16); }
 DEVICE float value(f8 v, int type)
 {
-	if (type == R_8F_E5M2) /* the upper half of an f16 */
-		return (float)bit_cast<f16>((unsigned short)(v.bits << 8));
-	unsigned size = v.bits & 0x7f;
-	float f = size == 0x7f ? __builtin_nanf("") : bit_cast<float>(size << 20) * 0x1p120f;
-	return v.bits & 0x80 ? -f : f;
+	/* E5M2 is the upper half of an f16. E4M3 has one bit of the exponent less, and no infinities. */
+	bool e5m2 = type == R_8F_E5M2;
+	unsigned size = v.bits & 0x7f, half = (v.bits & 0x80) << 8 | size << (e5m2 ? 8 : 7);
+	float f = (float)bit_cast<f16>((unsigned short)half) * (e5m2 ? 1.0f : 0x1p8f);
+	return size == (e5m2 ? 0x80 : 0x7f) ? __builtin_nanf("") : f;
 }
 
 DEVICE double load_any(const void *p, long long i, int type)

@@ -7,20 +7,17 @@
  */
 #include "gemm.h"
 
-template <typename T> DEVICE void splitk(matrices p, const gemm_args &g, void *workspace, unsigned *semaphores)
+template <typename S> DEVICE void splitk(const matrices &p, const gemm_args &g, void *workspace, unsigned *semaphores)
 {
-	typedef typename sum_of<T>::type S;
 	SHARED bool last;
-	S *partial = (S *)workspace;
+	S *partial = (S *)workspace, sum[NARROW] = {};
 	int row = BLOCK_X * 64 + THREAD, splits = BLOCKS_Y, share = (g.k + splits - 1) / splits;
 	int from = BLOCK_Y * share < g.k ? BLOCK_Y * share : g.k, to = from + share < g.k ? from + share : g.k;
-	if (row < g.m) {
-		S sum[1][4] = {};
-		multiply<T, 1, 4, false>(p, g, row, 0, from, to, sum);
+	multiply_narrow(p, g, row, 0, from, to, sum);
+	if (row < g.m)
 #pragma unroll
-		for (int j = 0; j < 4; j++)
-			partial[((long long)BLOCK_Y * 4 + j) * g.m + row] = sum[0][j];
-	}
+		for (int j = 0; j < NARROW; j++)
+			partial[((long long)BLOCK_Y * NARROW + j) * g.m + row] = sum[j];
 	__nvvm_membar_gl();
 	__syncthreads();
 	if (THREAD == 0)
@@ -31,20 +28,17 @@ template <typename T> DEVICE void splitk(matrices p, const gemm_args &g, void *w
 	__nvvm_membar_gl();
 #pragma unroll 1
 	for (int j = 0; j < g.n; j++) {
-		S sum = 0;
+		S total = 0;
 #pragma unroll 1
 		for (int z = 0; z < splits; z++)
-			sum += partial[((long long)z * 4 + j) * g.m + row];
-		finish(p, g, row, j, sum);
+			total += partial[((long long)z * NARROW + j) * g.m + row];
+		finish(p, g, row, j, total);
 	}
 }
 
 /* The last parameter is never followed: it is an address of the host's stack, as cuBLASLt has them. */
-#define SPLITK(T, name) \
-	KERNEL medusa_gemm_splitk_##name(PARAMETERS, void *workspace, unsigned *semaphores, const void *) { splitk<T>(MATRICES, args, workspace, semaphores); }
+#define SPLITK(S, name) \
+	KERNEL medusa_gemm_splitk_##name(PARAMETERS, void *workspace, unsigned *semaphores, const void *) { splitk<S>(MATRICES, args, workspace, semaphores); }
 
-SPLITK(double, f64)
 SPLITK(float, f32)
-SPLITK(f16, f16)
-SPLITK(bf16, bf16)
-SPLITK(f8, f8)
+SPLITK(double, f64)

@@ -69,6 +69,7 @@ DEVICE void post(struct round *r, const char *src, unsigned long long bytes)
 	struct nccl_block *own = block_of(r->c, r->c->rank);
 	r->step++;
 	await_done(r);
+#pragma unroll 1
 	for (unsigned long long i = THREAD; src && i < bytes; i += NCCL_THREADS)
 		own->data[i] = src[i];
 	BARRIER;
@@ -88,6 +89,7 @@ DEVICE void done(struct round *r)
 
 DEVICE void copy(char *to, const char *from, unsigned long long bytes)
 {
+#pragma unroll 1
 	for (unsigned long long i = THREAD; i < bytes; i += NCCL_THREADS)
 		to[i] = from[i];
 }
@@ -114,6 +116,7 @@ template <typename T> DEVICE void reduce_as(struct nccl_device *c, char *to, uns
 {
 	for (unsigned long long i = THREAD; i < bytes / sizeof(T); i += NCCL_THREADS) {
 		auto sum = widen(((const T *)block_of(c, 0)->data)[i]);
+#pragma unroll 1
 		for (int r = 1; r < c->ranks; r++)
 			sum = combine(sum, widen(((const T *)block_of(c, r)->data)[i]), op);
 		if (op == NCCL_AVG)
@@ -122,7 +125,7 @@ template <typename T> DEVICE void reduce_as(struct nccl_device *c, char *to, uns
 	}
 }
 
-DEVICE void reduce(struct nccl_device *c, char *to, unsigned long long bytes, int type, int op)
+SHARED_CODE void reduce(struct nccl_device *c, char *to, unsigned long long bytes, int type, int op)
 {
 	switch (type) {
 	case NCCL_INT8: return reduce_as<signed char>(c, to, bytes, op);

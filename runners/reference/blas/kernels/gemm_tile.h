@@ -109,24 +109,30 @@ template <typename T, int TM, int TN, int MM, int MN> struct Tile {
 		}
 	}
 
-	/* Stores four neighbouring elements of group g in row i, as far as they lie inside C. */
-	__device__ __forceinline__ void store(T *c, int ldc, int m, int n, int i, int g, float4v v)
+	/* The sums with addresses: a loop over them is once in the code. */
+	__device__ __forceinline__ void copy(float4v (&v)[MM * groups])
 	{
-		int at = col + g * across * 4;
-		if (row + i >= m || at >= n)
-			return;
-		T *to = c + (long)(row + i) * ldc + at;
-		if (at + 4 <= n && whole_vectors(ldc)) {
-			store4(to, v);
-			return;
+#pragma unroll
+		for (int i = 0; i < MM * groups; i++)
+			v[i] = sum[i / groups][i % groups];
+	}
+
+	/* Stores them, as far as they lie inside C. */
+	__device__ __forceinline__ void store(T *c, int ldc, int m, int n, const float4v (&v)[MM * groups])
+	{
+#pragma unroll 1
+		for (int i = 0; i < MM * groups; i++) {
+			int r = row + i / groups, at = col + i % groups * across * 4;
+			if (r >= m || at >= n)
+				continue;
+			T *to = c + (long)r * ldc + at;
+			if (at + 4 <= n && whole_vectors(ldc))
+				store4(to, v[i]);
+			else
+#pragma unroll 1
+				for (int j = 0; j < 4 && at + j < n; j++)
+					::store(to + j, ((const float *)&v[i])[j]);
 		}
-		::store(to, v.x);
-		if (at + 1 < n)
-			::store(to + 1, v.y);
-		if (at + 2 < n)
-			::store(to + 2, v.z);
-		if (at + 3 < n)
-			::store(to + 3, v.w);
 	}
 };
 

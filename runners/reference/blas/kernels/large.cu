@@ -7,11 +7,9 @@ gemm_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int
 {
 	Tile<T, 64, 64, 8, 8> tile;
 	tile.multiply(a, b, m, n, lda, ldb, 0, k);
-#pragma unroll
-	for (int i = 0; i < 8; i++)
-#pragma unroll
-		for (int g = 0; g < tile.groups; g++)
-			tile.store(c, ldc, m, n, i, g, tile.sum[i][g]);
+	float4v v[8 * 2];
+	tile.copy(v);
+	tile.store(c, ldc, m, n, v);
 }
 
 template __global__ void gemm_nt<float>(const float *, const float *, float *, int, int, int, int, int, int);

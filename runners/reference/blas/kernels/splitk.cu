@@ -29,11 +29,11 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 	long tiles = (long)ncta_x() * ncta_y(), tile_index = (long)cta_y() * ncta_x() + cta_x();
 	float *mine = partial + tile_index * (16 * 64) + tid_x() * 4;
 	long next = tiles * (16 * 64);
-#pragma unroll
-	for (int i = 0; i < 4; i++)
-#pragma unroll
-		for (int g = 0; g < 2; g++)
-			store4(mine + cta_z() * next + (i * 2 + g) * (4 * WARP), tile.sum[i][g]);
+	float4v v[4 * 2];
+	tile.copy(v);
+#pragma unroll 1
+	for (int i = 0; i < 4 * 2; i++)
+		store4(mine + cta_z() * next + i * (4 * WARP), v[i]);
 
 	__nvvm_membar_gl();
 	barrier();
@@ -50,15 +50,16 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 	if (!last)
 		return;
 	__nvvm_membar_gl();
-#pragma unroll
-	for (int i = 0; i < 4; i++)
-#pragma unroll
-		for (int g = 0; g < 2; g++) {
-			float4v sum = (float4v)(0.0f);
-			for (int z = 0; z < ncta_z(); z++)
-				sum += load4(mine + z * next + (i * 2 + g) * (4 * WARP));
-			tile.store(c, ldc, m, n, i, g, sound ? sum : (float4v)(__builtin_nanf("")));
-		}
+#pragma unroll 1
+	for (int i = 0; i < 4 * 2; i++) {
+		v[i] = (float4v)(0.0f);
+#pragma unroll 1
+		for (int z = 0; z < ncta_z(); z++)
+			v[i] += load4(mine + z * next + i * (4 * WARP));
+		if (!sound)
+			v[i] = (float4v)(__builtin_nanf(""));
+	}
+	tile.store(c, ldc, m, n, v);
 }
 
 #define INSTANTIATE(T)                                                                                            \
