@@ -9,6 +9,7 @@ import (
 
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
+	"medusa/test/tracewriter"
 )
 
 func place(i int) uint64 { return 0x7f0000000000 + uint64(i)*0x10000 }
@@ -22,7 +23,7 @@ func traceOf(t *testing.T, end bool, records ...trace.Record) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := trace.NewWriter(f)
+	w := tracewriter.New(f)
 	w.Write(&trace.Process{Protocol: 1, PID: 1})
 	for _, r := range records {
 		w.Write(r)

@@ -127,22 +127,6 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 		}
 		fmt.Fprintf(w, "\t\t}\n\t}\n")
 	}
-	fmt.Fprintf(w, "}\n\nfunc (r *%s) encode(e *encoder) {\n", name)
-	for _, f := range r.fields {
-		v := "r." + specfile.GoName(f.name)
-		if !f.typ.list {
-			fmt.Fprintf(w, "\t%s\n", goPut(s, f.typ.base, v))
-			continue
-		}
-		fmt.Fprintf(w, "\te.count(len(%s))\n\tfor _, v := range %s {\n", v, v)
-		if f.typ.tuple == nil {
-			fmt.Fprintf(w, "\t\t%s\n", goPut(s, f.typ.base, "v"))
-		}
-		for _, g := range f.typ.tuple {
-			fmt.Fprintf(w, "\t\t%s\n", goPut(s, g.typ.base, "v."+specfile.GoName(g.name)))
-		}
-		fmt.Fprintf(w, "\t}\n")
-	}
 	fmt.Fprintf(w, "}\n\n")
 }
 
@@ -180,13 +164,6 @@ func goGet(s *spec, base string) string {
 		return specfile.GoName(base) + "(d.u8())"
 	}
 	return "d." + base + "()"
-}
-
-func goPut(s *spec, base, v string) string {
-	if s.isEnum(base) {
-		return "e.u8(uint8(" + v + "))"
-	}
-	return "e." + base + "(" + v + ")"
 }
 
 // tupleName joins the names of record and field, the latter in the singular: Function.params holds FunctionParam.

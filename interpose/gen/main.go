@@ -1,7 +1,7 @@
 // Command gen generates code with two sides from one definition.
 //
 // In, in the working directory, which is the folder interpose: trace.spec (the records of a trace); beside it internal/cuda/driver.spec (the
-// driver functions to hook). Out: trace/events_gen.go (the Go reader and writer). With -c, in that folder instead: trace_gen.h (the C
+// driver functions to hook). Out: trace/events_gen.go (the Go reader). With -c, in that folder instead: trace_gen.h (the C
 // writer) and hooks_gen.h (the table of hooks). Fails: if a line is malformed; the error has its number.
 package main
 

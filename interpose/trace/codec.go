@@ -100,18 +100,3 @@ func (d *decoder) count(size int) int {
 	}
 	return int(n)
 }
-
-// encoder appends the body of one record.
-type encoder struct{ b []byte }
-
-func (e *encoder) u8(v uint8)    { e.b = append(e.b, v) }
-func (e *encoder) u32(v uint32)  { e.b = binary.LittleEndian.AppendUint32(e.b, v) }
-func (e *encoder) u64(v uint64)  { e.b = binary.LittleEndian.AppendUint64(e.b, v) }
-func (e *encoder) i64(v int64)   { e.u64(uint64(v)) }
-func (e *encoder) f64(v float64) { e.u64(math.Float64bits(v)) }
-func (e *encoder) str(v string)  { e.count(len(v)); e.b = append(e.b, v...) }
-func (e *encoder) bytes(v []byte) {
-	e.count(len(v))
-	e.b = append(e.b, v...)
-}
-func (e *encoder) count(n int) { e.u32(uint32(n)) }

@@ -358,17 +358,6 @@ func (r *Process) decode(d *decoder) {
 	}
 }
 
-func (r *Process) encode(e *encoder) {
-	e.u32(r.Protocol)
-	e.u32(r.PID)
-	e.u64(r.GapSeed)
-	e.str(r.Exe)
-	e.count(len(r.Args))
-	for _, v := range r.Args {
-		e.str(v)
-	}
-}
-
 // Device is a "device" record.
 //
 // A device, recorded before the first other record that concerns it. driver is the number of cuDriverGetVersion.
@@ -396,16 +385,6 @@ func (r *Device) decode(d *decoder) {
 	r.Driver = d.u32()
 }
 
-func (r *Device) encode(e *encoder) {
-	e.u32(r.Ordinal)
-	e.str(r.Name)
-	e.u32(r.CCMajor)
-	e.u32(r.CCMinor)
-	e.u32(r.SMCount)
-	e.u64(r.TotalMem)
-	e.u32(r.Driver)
-}
-
 // Phase is a "phase" record.
 //
 // The engine entered a phase (medusa_mark_phase).
@@ -419,10 +398,6 @@ func (*Phase) RecordType() Type { return TypePhase }
 
 func (r *Phase) decode(d *decoder) {
 	r.Name = d.str()
-}
-
-func (r *Phase) encode(e *encoder) {
-	e.str(r.Name)
 }
 
 // Alloc is a "alloc" record.
@@ -454,16 +429,6 @@ func (r *Alloc) decode(d *decoder) {
 	r.Stack = d.str()
 }
 
-func (r *Alloc) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u8(uint8(r.Kind))
-	e.u64(r.Addr)
-	e.u64(r.Size)
-	e.u64(r.Flags)
-	e.u8(r.Trigger)
-	e.str(r.Stack)
-}
-
 // Free is a "free" record.
 //
 // A free, recorded before the driver is called, so that no other allocation can have the address yet. (id, trigger) name
@@ -484,13 +449,6 @@ func (r *Free) decode(d *decoder) {
 	r.Kind = AllocKind(d.u8())
 	r.Addr = d.u64()
 	r.Trigger = d.u8()
-}
-
-func (r *Free) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u8(uint8(r.Kind))
-	e.u64(r.Addr)
-	e.u8(r.Trigger)
 }
 
 // Moment is a "moment" record.
@@ -516,14 +474,6 @@ func (r *Moment) decode(d *decoder) {
 	}
 }
 
-func (r *Moment) encode(e *encoder) {
-	e.u64(r.Graph)
-	e.count(len(r.Nodes))
-	for _, v := range r.Nodes {
-		e.u64(v)
-	}
-}
-
 // Image is a "image" record.
 //
 // The bytes of a module's image, once per hash.
@@ -539,11 +489,6 @@ func (*Image) RecordType() Type { return TypeImage }
 func (r *Image) decode(d *decoder) {
 	r.SHA256 = d.bytes()
 	r.Data = d.bytes()
-}
-
-func (r *Image) encode(e *encoder) {
-	e.bytes(r.SHA256)
-	e.bytes(r.Data)
 }
 
 // Module is a "module" record.
@@ -580,18 +525,6 @@ func (r *Module) decode(d *decoder) {
 	r.Options = d.u32()
 }
 
-func (r *Module) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u8(uint8(r.Kind))
-	e.u64(r.Handle)
-	e.bytes(r.SHA256)
-	e.u64(r.ImageSize)
-	e.str(r.DSO)
-	e.str(r.BuildID)
-	e.u64(r.DSOOffset)
-	e.u32(r.Options)
-}
-
 // Unload is a "unload" record.
 //
 // A module or library was unloaded; its handle may come again.
@@ -605,10 +538,6 @@ func (*Unload) RecordType() Type { return TypeUnload }
 
 func (r *Unload) decode(d *decoder) {
 	r.ID = d.u32()
-}
-
-func (r *Unload) encode(e *encoder) {
-	e.u32(r.ID)
 }
 
 // FunctionParam is one entry of Function.Params.
@@ -661,23 +590,6 @@ func (r *Function) decode(d *decoder) {
 	}
 }
 
-func (r *Function) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u64(r.Handle)
-	e.u32(r.Module)
-	e.str(r.Name)
-	e.count(len(r.Params))
-	for _, v := range r.Params {
-		e.u32(v.Offset)
-		e.u32(v.Size)
-	}
-	e.count(len(r.Attrs))
-	for _, v := range r.Attrs {
-		e.u32(v.ID)
-		e.i64(v.Value)
-	}
-}
-
 // Names is a "names" record.
 //
 // Every function of a module (sorted), once per module.
@@ -697,14 +609,6 @@ func (r *Names) decode(d *decoder) {
 		for i := range r.Names {
 			r.Names[i] = d.str()
 		}
-	}
-}
-
-func (r *Names) encode(e *encoder) {
-	e.u32(r.Module)
-	e.count(len(r.Names))
-	for _, v := range r.Names {
-		e.str(v)
 	}
 }
 
@@ -729,13 +633,6 @@ func (r *FuncAttr) decode(d *decoder) {
 	r.Value = d.i64()
 }
 
-func (r *FuncAttr) encode(e *encoder) {
-	e.u64(r.Handle)
-	e.u8(r.IsKernel)
-	e.u32(r.ID)
-	e.i64(r.Value)
-}
-
 // Global is a "global" record.
 //
 // A module variable whose address the process asked for.
@@ -757,14 +654,6 @@ func (r *Global) decode(d *decoder) {
 	r.Addr = d.u64()
 	r.Size = d.u64()
 	r.Managed = d.u8()
-}
-
-func (r *Global) encode(e *encoder) {
-	e.u32(r.Module)
-	e.str(r.Name)
-	e.u64(r.Addr)
-	e.u64(r.Size)
-	e.u8(r.Managed)
 }
 
 // Graph is a "graph" record.
@@ -791,15 +680,6 @@ func (r *Graph) decode(d *decoder) {
 	r.Batch = d.i64()
 	r.Nodes = d.u32()
 	r.Edges = d.u32()
-}
-
-func (r *Graph) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u64(r.Handle)
-	e.str(r.Label)
-	e.i64(r.Batch)
-	e.u32(r.Nodes)
-	e.u32(r.Edges)
 }
 
 // KernelAttr is one entry of Kernel.Attrs.
@@ -846,27 +726,6 @@ func (r *Kernel) decode(d *decoder) {
 	}
 }
 
-func (r *Kernel) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.Function)
-	e.count(len(r.Grid))
-	for _, v := range r.Grid {
-		e.u32(v)
-	}
-	e.count(len(r.Block))
-	for _, v := range r.Block {
-		e.u32(v)
-	}
-	e.u32(r.Shared)
-	e.bytes(r.Params)
-	e.count(len(r.Attrs))
-	for _, v := range r.Attrs {
-		e.u32(v.ID)
-		e.bytes(v.Value)
-	}
-}
-
 // Memset is a "memset" record.
 //
 // A memset node; width counts elements.
@@ -897,17 +756,6 @@ func (r *Memset) decode(d *decoder) {
 	r.ElemSize = d.u32()
 	r.Width = d.u64()
 	r.Height = d.u64()
-}
-
-func (r *Memset) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u64(r.Dst)
-	e.u64(r.Pitch)
-	e.u32(r.Value)
-	e.u32(r.ElemSize)
-	e.u64(r.Width)
-	e.u64(r.Height)
 }
 
 // Memcpy is a "memcpy" record.
@@ -964,28 +812,6 @@ func (r *Memcpy) decode(d *decoder) {
 	r.Depth = d.u64()
 }
 
-func (r *Memcpy) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.SrcType)
-	e.u64(r.Src)
-	e.u64(r.SrcX)
-	e.u64(r.SrcY)
-	e.u64(r.SrcZ)
-	e.u64(r.SrcPitch)
-	e.u64(r.SrcHeight)
-	e.u32(r.DstType)
-	e.u64(r.Dst)
-	e.u64(r.DstX)
-	e.u64(r.DstY)
-	e.u64(r.DstZ)
-	e.u64(r.DstPitch)
-	e.u64(r.DstHeight)
-	e.u64(r.Width)
-	e.u64(r.Height)
-	e.u64(r.Depth)
-}
-
 // Empty is a "empty" record.
 //
 // An empty node.
@@ -1004,11 +830,6 @@ func (r *Empty) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 func (r *Empty) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
-}
-
-func (r *Empty) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
 }
 
 // Opaque is a "opaque" record.
@@ -1033,13 +854,6 @@ func (r *Opaque) decode(d *decoder) {
 	r.Node = d.u64()
 	r.Type = d.u32()
 	r.Reason = d.str()
-}
-
-func (r *Opaque) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.Type)
-	e.str(r.Reason)
 }
 
 // Edge is a "edge" record.
@@ -1067,15 +881,6 @@ func (r *Edge) decode(d *decoder) {
 	r.Type = d.u8()
 }
 
-func (r *Edge) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.From)
-	e.u64(r.To)
-	e.u8(r.FromPort)
-	e.u8(r.ToPort)
-	e.u8(r.Type)
-}
-
 // Exec is a "exec" record.
 //
 // A graph was instantiated.
@@ -1093,12 +898,6 @@ func (r *Exec) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Handle = d.u64()
 	r.Flags = d.u64()
-}
-
-func (r *Exec) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Handle)
-	e.u64(r.Flags)
 }
 
 // Tensor is a "tensor" record.
@@ -1137,21 +936,6 @@ func (r *Tensor) decode(d *decoder) {
 	r.Hi = d.i64()
 }
 
-func (r *Tensor) encode(e *encoder) {
-	e.str(r.Name)
-	e.u64(r.Addr)
-	e.u64(r.Size)
-	e.u32(r.Role)
-	e.u32(r.Dtype)
-	e.u32(r.Fill)
-	e.count(len(r.Shape))
-	for _, v := range r.Shape {
-		e.i64(v)
-	}
-	e.i64(r.Lo)
-	e.i64(r.Hi)
-}
-
 // Block is a "block" record.
 //
 // The framework's own allocator handed out or took back a block (medusa_mark_block).
@@ -1171,12 +955,6 @@ func (r *Block) decode(d *decoder) {
 	r.Live = d.u8()
 }
 
-func (r *Block) encode(e *encoder) {
-	e.u64(r.Addr)
-	e.u64(r.Size)
-	e.u8(r.Live)
-}
-
 // Identity is a "identity" record.
 //
 // One factor that the artifact must match (medusa_mark_identity).
@@ -1192,11 +970,6 @@ func (*Identity) RecordType() Type { return TypeIdentity }
 func (r *Identity) decode(d *decoder) {
 	r.Key = d.str()
 	r.Value = d.str()
-}
-
-func (r *Identity) encode(e *encoder) {
-	e.str(r.Key)
-	e.str(r.Value)
 }
 
 // KV is a "kv" record.
@@ -1228,17 +1001,6 @@ func (r *KV) decode(d *decoder) {
 	r.Workspace = d.u64()
 }
 
-func (r *KV) encode(e *encoder) {
-	e.u64(r.KVBytes)
-	e.u64(r.Total)
-	e.u64(r.FreeBefore)
-	e.u64(r.FreeAfter)
-	e.u64(r.PeakForward)
-	e.f64(r.Utilization)
-	e.i64(r.ProfileTokens)
-	e.u64(r.Workspace)
-}
-
 // Content is a "content" record.
 //
 // Bytes of capture-phase memory at `ready`: candidates for permanent buffers. Blocks that the framework's allocator has taken
@@ -1259,12 +1021,6 @@ func (r *Content) decode(d *decoder) {
 	r.Data = d.bytes()
 }
 
-func (r *Content) encode(e *encoder) {
-	e.u32(r.Alloc)
-	e.u64(r.Offset)
-	e.bytes(r.Data)
-}
-
 // Fault is a "fault" record.
 //
 // A problem of the recorder. Recording continued, but the trace must not be used without considering it.
@@ -1282,11 +1038,6 @@ func (r *Fault) decode(d *decoder) {
 	r.Reason = d.str()
 }
 
-func (r *Fault) encode(e *encoder) {
-	e.str(r.Call)
-	e.str(r.Reason)
-}
-
 // End is a "end" record.
 //
 // The last record of a trace if the process ended in order or reached `ready`. records counts the records before it.
@@ -1300,10 +1051,6 @@ func (*End) RecordType() Type { return TypeEnd }
 
 func (r *End) decode(d *decoder) {
 	r.Records = d.u64()
-}
-
-func (r *End) encode(e *encoder) {
-	e.u64(r.Records)
 }
 
 // Event is a "event" record.
@@ -1327,13 +1074,6 @@ func (r *Event) decode(d *decoder) {
 	r.Steps = d.u32()
 }
 
-func (r *Event) encode(e *encoder) {
-	e.u32(r.ID)
-	e.u64(r.Handle)
-	e.u32(r.Flags)
-	e.u32(r.Steps)
-}
-
 // EventGone is a "event_gone" record.
 //
 // An event is about to be destroyed.
@@ -1347,10 +1087,6 @@ func (*EventGone) RecordType() Type { return TypeEventGone }
 
 func (r *EventGone) decode(d *decoder) {
 	r.ID = d.u32()
-}
-
-func (r *EventGone) encode(e *encoder) {
-	e.u32(r.ID)
 }
 
 // EventNode is a "event_node" record.
@@ -1377,13 +1113,6 @@ func (r *EventNode) decode(d *decoder) {
 	r.Event = d.u32()
 }
 
-func (r *EventNode) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u8(r.Record)
-	e.u32(r.Event)
-}
-
 // Child is a "child" record.
 //
 // A child graph node. child is the embedded graph, which was recorded before like any other.
@@ -1406,12 +1135,6 @@ func (r *Child) decode(d *decoder) {
 	r.Child = d.u32()
 }
 
-func (r *Child) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.Child)
-}
-
 // HostData is a "host_data" record.
 //
 // Bytes that the next memcpy node reads from host memory outside of allocations: rows without gaps between them.
@@ -1432,12 +1155,6 @@ func (r *HostData) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
 	r.Data = d.bytes()
-}
-
-func (r *HostData) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.bytes(r.Data)
 }
 
 // TensorMap is a "tensor_map" record.
@@ -1487,33 +1204,6 @@ func (r *TensorMap) decode(d *decoder) {
 	r.Steps = d.u32s()
 }
 
-func (r *TensorMap) encode(e *encoder) {
-	e.bytes(r.Map)
-	e.u64(r.Addr)
-	e.u8(r.Tiled)
-	e.u32(r.Type)
-	e.u32(r.Interleave)
-	e.u32(r.Swizzle)
-	e.u32(r.L2)
-	e.u32(r.Fill)
-	e.count(len(r.Dim))
-	for _, v := range r.Dim {
-		e.u64(v)
-	}
-	e.count(len(r.Strides))
-	for _, v := range r.Strides {
-		e.u64(v)
-	}
-	e.count(len(r.Box))
-	for _, v := range r.Box {
-		e.u32(v)
-	}
-	e.count(len(r.Steps))
-	for _, v := range r.Steps {
-		e.u32(v)
-	}
-}
-
 // TensorMoved is a "tensor_moved" record.
 //
 // A tensor map was moved to another address.
@@ -1531,12 +1221,6 @@ func (r *TensorMoved) decode(d *decoder) {
 	r.Before = d.bytes()
 	r.After = d.bytes()
 	r.Addr = d.u64()
-}
-
-func (r *TensorMoved) encode(e *encoder) {
-	e.bytes(r.Before)
-	e.bytes(r.After)
-	e.u64(r.Addr)
 }
 
 // GlobalData is a "global_data" record.
@@ -1560,13 +1244,6 @@ func (r *GlobalData) decode(d *decoder) {
 	r.Data = d.bytes()
 }
 
-func (r *GlobalData) encode(e *encoder) {
-	e.u32(r.Module)
-	e.str(r.Name)
-	e.u64(r.Offset)
-	e.bytes(r.Data)
-}
-
 // Exact is a "exact" record.
 //
 // The process's device memory is in a reserved region at a fixed base (MEDUSA_EXACT): [base, base + size).
@@ -1584,11 +1261,6 @@ func (r *Exact) decode(d *decoder) {
 	r.Size = d.u64()
 }
 
-func (r *Exact) encode(e *encoder) {
-	e.u64(r.Base)
-	e.u64(r.Size)
-}
-
 // ExactLimit is a "exact_limit" record.
 //
 // A call that memory in that region cannot serve.
@@ -1602,10 +1274,6 @@ func (*ExactLimit) RecordType() Type { return TypeExactLimit }
 
 func (r *ExactLimit) decode(d *decoder) {
 	r.Reason = d.str()
-}
-
-func (r *ExactLimit) encode(e *encoder) {
-	e.str(r.Reason)
 }
 
 // HostChanged is a "host_changed" record.
@@ -1628,11 +1296,6 @@ func (r *HostChanged) decode(d *decoder) {
 	r.Node = d.u64()
 }
 
-func (r *HostChanged) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-}
-
 // Waited is a "waited" record.
 //
 // Recorded before the end if the process had to wait for the recorder's buffers: the number of waits, and their total time.
@@ -1648,11 +1311,6 @@ func (*Waited) RecordType() Type { return TypeWaited }
 func (r *Waited) decode(d *decoder) {
 	r.Count = d.u32()
 	r.Ns = d.u64()
-}
-
-func (r *Waited) encode(e *encoder) {
-	e.u32(r.Count)
-	e.u64(r.Ns)
 }
 
 // Note is a "note" record.
@@ -1673,11 +1331,6 @@ func (r *Note) decode(d *decoder) {
 	r.Value = d.bytes()
 }
 
-func (r *Note) encode(e *encoder) {
-	e.str(r.Name)
-	e.bytes(r.Value)
-}
-
 // Update is a "update" record.
 //
 // cuGraphExecUpdate made an executable graph equal to a graph. An update to an equal graph changes nothing.
@@ -1693,11 +1346,6 @@ func (*Update) RecordType() Type { return TypeUpdate }
 func (r *Update) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Handle = d.u64()
-}
-
-func (r *Update) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Handle)
 }
 
 // MemOpsOp is one entry of MemOps.Ops.
@@ -1740,19 +1388,6 @@ func (r *MemOps) decode(d *decoder) {
 	}
 }
 
-func (r *MemOps) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.Flags)
-	e.count(len(r.Ops))
-	for _, v := range r.Ops {
-		e.u32(v.Operation)
-		e.u64(v.Addr)
-		e.u64(v.Value)
-		e.u32(v.Flags)
-	}
-}
-
 // Elastic is a "elastic" record.
 //
 // The KV cache is elastic: a start maps from least bytes on, of as many as the profile says; a block has block bytes (medusa_mark_elastic).
@@ -1768,11 +1403,6 @@ func (*Elastic) RecordType() Type { return TypeElastic }
 func (r *Elastic) decode(d *decoder) {
 	r.Least = d.u64()
 	r.Block = d.u64()
-}
-
-func (r *Elastic) encode(e *encoder) {
-	e.u64(r.Least)
-	e.u64(r.Block)
 }
 
 // Collective is a "collective" record.
@@ -1818,22 +1448,6 @@ func (r *Collective) decode(d *decoder) {
 	r.RecvBytes = d.u64()
 }
 
-func (r *Collective) encode(e *encoder) {
-	e.u32(r.Graph)
-	e.u64(r.Node)
-	e.u32(r.Number)
-	e.u32(r.Nodes)
-	e.u32(r.Operation)
-	e.u32(r.Dtype)
-	e.u32(r.Reduce)
-	e.u32(r.Root)
-	e.u64(r.Count)
-	e.u64(r.Send)
-	e.u64(r.SendBytes)
-	e.u64(r.Recv)
-	e.u64(r.RecvBytes)
-}
-
 // Result is a "result" record.
 //
 // The next graph whose capture ends on this thread leaves a result in the output of this name (medusa_mark_result).
@@ -1847,10 +1461,6 @@ func (*Result) RecordType() Type { return TypeResult }
 
 func (r *Result) decode(d *decoder) {
 	r.Tensor = d.str()
-}
-
-func (r *Result) encode(e *encoder) {
-	e.str(r.Tensor)
 }
 
 // HostRange is one entry of Host.Ranges.
@@ -1881,14 +1491,6 @@ func (r *Host) decode(d *decoder) {
 	}
 }
 
-func (r *Host) encode(e *encoder) {
-	e.count(len(r.Ranges))
-	for _, v := range r.Ranges {
-		e.u64(v.Addr)
-		e.u64(v.Size)
-	}
-}
-
 // Multicast is a "multicast" record.
 //
 // An allocation of kind vmm is a mapping of a multicast object, or of memory that was bound to one. reason names the call that showed it.
@@ -1904,9 +1506,4 @@ func (*Multicast) RecordType() Type { return TypeMulticast }
 func (r *Multicast) decode(d *decoder) {
 	r.Alloc = d.u32()
 	r.Reason = d.str()
-}
-
-func (r *Multicast) encode(e *encoder) {
-	e.u32(r.Alloc)
-	e.str(r.Reason)
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Version is the version of traces that this package reads and writes.
+// Version is the version of traces that this package reads.
 const Version = 1
 
 const (
@@ -252,7 +252,8 @@ func (t *Reader) readChunk() error {
 // rooms are memory for chunks that no reader uses.
 var rooms sync.Pool
 
-const usualChunk = chunkLimit
+// usualChunk is the size at which the recorder writes a chunk. A larger record has a chunk of its own.
+const usualChunk = 1 << 20
 
 // buffer returns memory for a chunk: that of the one before, if no record refers to it.
 func (t *Reader) buffer(length int) []byte {

@@ -1,8 +1,8 @@
-// Package trace reads and writes the traces that the interposer records (README.md describes the container).
+// Package trace reads the traces that the interposer records (README.md describes the container).
 //
 // In: a trace file. Out: its records as Go structs, in order. Fails: an [*Error] with file, section and offset that wraps
-// [ErrIncomplete], [errCorrupt], [errForeign] or [errVersion], or an error of the operating system. Records and both codecs are
-// generated from interpose/trace.spec.
+// [ErrIncomplete], [errCorrupt], [errForeign] or [errVersion], or an error of the operating system. Records and their decoders are
+// generated from interpose/trace.spec. Tests write traces with test/tracewriter.
 package trace
 
 import "fmt"
@@ -18,7 +18,6 @@ type Record interface {
 	Header() *Head
 
 	decode(*decoder)
-	encode(*encoder)
 }
 
 // NodeRecord is a record about a node of a graph.

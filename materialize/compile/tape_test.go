@@ -9,6 +9,7 @@ import (
 	"medusa/graphir"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
+	"medusa/test/tracewriter"
 )
 
 // tape writes the trace of one made-up run. Two tapes made by the same function with other addresses are record-a and record-b.
@@ -94,7 +95,7 @@ func (t *tape) file(tb testing.TB, end bool) string {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	w := trace.NewWriter(f)
+	w := tracewriter.New(f)
 	for _, r := range t.recs {
 		w.Write(r)
 	}

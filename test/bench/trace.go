@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"medusa/interpose/trace"
+	"medusa/test/tracewriter"
 )
 
 // WriteTrace writes the trace of recording run number run (0 is A, 1 is B) of the workload. Memory of the runs lies at other
@@ -31,7 +32,7 @@ func (w Workload) WriteTrace(path string, run int) (err error) {
 }
 
 func (w Workload) write(out io.Writer, run int) error {
-	r := &recorder{Workload: w, Writer: trace.NewWriter(out), run: uint64(run), random: rand.New(rand.NewPCG(7, uint64(len(w.Batches))))}
+	r := &recorder{Workload: w, Writer: tracewriter.New(out), run: uint64(run), random: rand.New(rand.NewPCG(7, uint64(len(w.Batches))))}
 	r.Write(&trace.Process{Protocol: 1, PID: 1, GapSeed: uint64(run)})
 	r.Write(&trace.Device{Name: "Simulated GPU", CCMajor: 9, TotalMem: 80 << 30, Driver: 12080})
 	r.phase("structure")
@@ -67,7 +68,7 @@ var gemm = [kernelsPerLayer]bool{1: true, 6: true, 8: true, 10: true}
 
 type recorder struct {
 	Workload
-	*trace.Writer
+	*tracewriter.Writer
 	run          uint64
 	random       *rand.Rand
 	places       []uint64 // of the allocations in this run

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"medusa/interpose/trace"
+	"medusa/test/tracewriter"
 )
 
 // Crafted is the recording of a graph with one launch, made so that a compiler could misread an address in it. The meaning of its
@@ -110,7 +111,7 @@ func (c *Crafted) Pair(seed uint64) (pair [2][]byte, err error) {
 			t.add(t.saved)
 		}
 		var buffer bytes.Buffer
-		w := trace.NewWriter(&buffer)
+		w := tracewriter.New(&buffer)
 		for _, rec := range t.records {
 			w.Write(rec)
 		}

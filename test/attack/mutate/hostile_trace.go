@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"medusa/interpose/trace"
+	"medusa/test/tracewriter"
 )
 
 // HostileTrace is a trace made to cost a compiler more than its size.
@@ -28,7 +29,7 @@ var HostileTraces = []HostileTrace{
 // Write returns the bytes of the trace of one run; addresses differ between runs.
 func (h HostileTrace) Write(records []trace.Record, run uint64) ([]byte, error) {
 	var buffer bytes.Buffer
-	w := trace.NewWriter(&buffer)
+	w := tracewriter.New(&buffer)
 	for _, rec := range h.make(slices.Clone(records), run) {
 		if _, last := rec.(*trace.End); !last {
 			w.Write(clone(rec))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"medusa/interpose/trace"
+	"medusa/test/tracewriter"
 )
 
 // Trace returns the bytes of a trace with some of its records changed, and a description. The records given are left as
@@ -24,7 +25,7 @@ func Trace(records []trace.Record, r *rand.Rand) (data []byte, what string, err 
 		said = append(said, changeRecords(&out, r))
 	}
 	var buffer bytes.Buffer
-	w := trace.NewWriter(&buffer)
+	w := tracewriter.New(&buffer)
 	for _, rec := range out {
 		w.Write(clone(rec)) // which numbers it
 	}
