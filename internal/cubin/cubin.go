@@ -90,16 +90,6 @@ func (g *Global) text() bool {
 	return g.Name == "_$_str"
 }
 
-// Kernel returns the kernel with a name, or nil.
-func (o *Object) Kernel(name string) *Kernel {
-	for i := range o.Kernels {
-		if o.Kernels[i].Name == name {
-			return &o.Kernels[i]
-		}
-	}
-	return nil
-}
-
 // FormatError names the place at which an image cannot be read.
 type FormatError struct {
 	What   string // the part that was being read

@@ -30,16 +30,14 @@ ptx:
 		$(PTX_CLANG) $(PTX_FLAGS) -o $${f%.cu}.ptx $$f || exit 1; \
 	done
 
-# Needs the packages of train/requirements.txt. DEVICE=cuda compares a real GPU's logits.
+# Needs the packages of check/requirements.txt. DEVICE=cuda compares a real GPU's logits.
 PYTHON ?= python3
 CHECK_HF_LIBRARIES = build/lib$(if $(filter simulated,$(DEVICE)),:build/simulated)
 .PHONY: check-hf
 check-hf: lib bin
 	@mkdir -p build/test
 	$(GO) build -o build/test/oracle-dump ./runners/reference/oracle/dump
-	for m in tiny tiny-f16; do \
-		LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
-			$(PYTHON) runners/reference/train/check_hf.py runners/reference/models/$$m build/test/oracle-dump build/reference || exit 1; \
-	done
 	LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
-		$(PYTHON) runners/reference/train/check_shapes.py build/test/oracle-dump build/reference
+		$(PYTHON) runners/reference/check/check_hf.py runners/reference/models/tiny build/test/oracle-dump build/reference
+	LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
+		$(PYTHON) runners/reference/check/check_shapes.py build/test/oracle-dump build/reference

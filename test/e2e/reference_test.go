@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"medusa/restore/status"
+	"medusa/test/checkpoints"
 	"medusa/test/testenv"
 )
 
@@ -34,9 +35,13 @@ func decode(t *testing.T, p process) decoded {
 
 // One batch size for each module of the vendor BLAS, hidden ones included; 20 steps cross a page of the KV cache.
 func TestReferenceRestores(t *testing.T) {
-	for _, model := range []string{"tiny", "tiny-f16"} {
-		t.Run(model, func(t *testing.T) {
-			args := []string{"run", "--model", testenv.Path(t, "runners", "reference", "models", model),
+	tiny, rounded := testenv.Path(t, "runners", "reference", "models", "tiny"), filepath.Join(t.TempDir(), "tiny")
+	if err := checkpoints.Half(tiny, rounded); err != nil {
+		t.Fatal(err)
+	}
+	for name, model := range map[string]string{"tiny": tiny, "tiny-f16": rounded} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"run", "--model", model,
 				"--batch-sizes", "1,2,8,72", "--batches", "1:20,2,8:20,72", "--seed", "11", "-o", "json"}
 			engine := append([]string{testenv.Path(t, "build", "reference")}, args...)
 			path, art := materialized(t, engine...)

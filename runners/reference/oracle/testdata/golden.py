@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints golden.json: transformers' logits and greedy tokens for the checkpoints in ../../models."""
+"""Prints golden.json: transformers' logits and greedy tokens for the small checkpoint, and for its weights rounded to F16."""
 import json
 import pathlib
 import sys
@@ -7,11 +7,11 @@ import sys
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM
 
-models = pathlib.Path(__file__).resolve().parents[2] / "models"
+tiny = pathlib.Path(__file__).resolve().parents[2] / "models" / "tiny"
 out = []
-for name, prompt in (("tiny", "In the beginning God created"), ("tiny-f16", "And it came to pass, when the king of Israel " * 4)):
-    tokens = AutoTokenizer.from_pretrained(models / name).encode(prompt, add_special_tokens=False)
-    model = LlamaForCausalLM.from_pretrained(models / name, dtype=torch.float64)
+for name, dtype, prompt in (("tiny", torch.float64, "In the beginning God created"), ("tiny-f16", torch.float16, "And it came to pass, when the king of Israel " * 4)):
+    tokens = AutoTokenizer.from_pretrained(tiny).encode(prompt, add_special_tokens=False)
+    model = LlamaForCausalLM.from_pretrained(tiny, dtype=dtype).double()
     ids = torch.tensor([tokens])
     with torch.no_grad():
         last = model(ids).logits[0, -1].double().tolist()
