@@ -9,6 +9,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/bundled"
+	"medusa/internal/private"
 )
 
 // Dir is a directory that is bundled with the artifact, such as the cache of a JIT compiler.
@@ -53,7 +54,7 @@ func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts
 		if left, err := os.ReadDir(d.Path); d.own && (errors.Is(err, os.ErrNotExist) || err == nil && len(left) == 0) {
 			continue
 		}
-		f, err := os.Create(filepath.Join(scratch, fmt.Sprintf("layer-%d.tar.zst", i)))
+		f, err := private.Replace(filepath.Join(scratch, fmt.Sprintf("layer-%d.tar.zst", i)))
 		if err != nil {
 			return nil, closing, fmt.Errorf("pack directory %s: %w", d.Name, err)
 		}

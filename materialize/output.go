@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"medusa/internal/private"
 )
 
 // output takes an engine's output of one run: all of it goes to a file, and a message about a failed run shows the first line
@@ -42,7 +44,7 @@ var (
 )
 
 func newOutput(path string) *output {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := private.Replace(path)
 	return &output{file: f, err: err}
 }
 
@@ -117,7 +119,7 @@ func copyFile(path, from string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
-	create := func() (*os.File, error) { return os.Create(path) }
+	create := func() (*os.File, error) { return private.Replace(path) }
 	if path == "" {
 		create = func() (*os.File, error) { return os.CreateTemp("", "medusa-*"+logSuffix) }
 	}

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"medusa/artifacts"
 	"medusa/artifacts/bundled"
+	"medusa/internal/private"
 	"medusa/internal/scratch"
 	"medusa/kvprofile"
 	"medusa/materialize/recording"
@@ -45,17 +47,17 @@ const candidateFile = "candidate"
 
 // series describes kept traces: their command, the folder of JIT compilers' caches, and the profiles of their runs.
 type series struct {
-	Argv     []string            `json:"argv"`
+	Command  string              `json:"command"`            // digest of it: a command line can hold keys
 	Alone    int                 `json:"alone,omitempty"`    // ranks that were run one after another
 	Caches   string              `json:"caches"`             // path of the JIT compilers' caches
 	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of record-a and record-b, by rank; none: they have not been made
 }
 
 func (e *engine) keep(s series) error {
-	s.Argv, s.Alone, s.Caches = e.argv, e.alone, e.caches
+	s.Command, s.Alone, s.Caches = digestOf(e.argv), e.alone, e.caches
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(e.dir, seriesFile), data, 0o644)
+		err = private.WriteFile(filepath.Join(e.dir, seriesFile), data)
 	}
 	if err != nil {
 		return fmt.Errorf("keep traces: %w", err)
@@ -63,8 +65,18 @@ func (e *engine) keep(s series) error {
 	return nil
 }
 
-// resume reads the description of an earlier series.
+// digestOf returns the digest of a command line. Its words cannot hold a NUL.
+func digestOf(argv []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(argv, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// resume reads the description of an earlier series. All that the folder holds becomes part of the artifact, also code.
 func (e *engine) resume() error {
+	// mutant: series of others
+	if err := private.Tree(e.dir); err != nil {
+		return fmt.Errorf("resume %s: %w", e.dir, err)
+	}
 	data, err := os.ReadFile(filepath.Join(e.dir, seriesFile))
 	if err != nil {
 		return fmt.Errorf("resume %s: %w (it is a folder that --keep-traces named)", e.dir, err)
@@ -73,8 +85,8 @@ func (e *engine) resume() error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("resume %s: read %s: %w", e.dir, seriesFile, err)
 	}
-	if !slices.Equal(s.Argv, e.argv) {
-		return fmt.Errorf("resume %s: its traces are of the command %q", e.dir, s.Argv)
+	if s.Command != digestOf(e.argv) {
+		return fmt.Errorf("resume %s: its traces are of another command", e.dir)
 	}
 	// mutant: series of ranks that ran together
 	if s.Alone != e.alone {
@@ -110,7 +122,7 @@ func (e *engine) openCaches() (folder *scratch.Folder, err error) {
 // keepCaches copies the output of JIT compilers to a folder beside the traces, for a resumed series.
 func (e *engine) keepCaches() error {
 	kept := filepath.Join(e.dir, cachesFolder)
-	if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(e.caches))); err != nil {
+	if err := errors.Join(os.RemoveAll(kept), os.Mkdir(kept, 0o700), os.CopyFS(kept, os.DirFS(e.caches))); err != nil {
 		return fmt.Errorf("keep caches: %w (--resume will compile again)", err)
 	}
 	return nil
@@ -172,7 +184,7 @@ func (e *engine) keptNative(path string, art *artifacts.Artifact) ([]*checked, e
 func (e *engine) keepNative(path string) error {
 	sum, err := sumOf(path)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(e.dir, runCheckNative+checkSuffix, candidateFile), []byte(sum), 0o644)
+		err = private.WriteFile(filepath.Join(e.dir, runCheckNative+checkSuffix, candidateFile), []byte(sum))
 	}
 	if err != nil {
 		return fmt.Errorf("keep what %s left: %w", runCheckNative, err)

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/contract"
+	"medusa/internal/private"
 	"medusa/internal/spill"
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
@@ -27,7 +27,7 @@ type Options struct {
 	Library string            // libmedusa_interpose.so
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
 	Log     io.Writer         // receives the engine's output of every run; may be nil
-	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
+	Traces  string            // keep the traces and the engine's output in this directory of this user's alone; empty: they go
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Alone   int               // so many ranks, each on this machine's GPU without the others; 0: the command starts all of its ranks
@@ -69,7 +69,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	dir, remove, err := o.Traces, func() {}, error(nil)
 	if dir != "" {
-		err = os.MkdirAll(dir, 0o755)
+		err = private.Folder(dir)
 	} else {
 		dir, remove, err = runFolder()
 	}

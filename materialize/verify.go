@@ -188,7 +188,7 @@ const (
 // check makes a verifying run and reads the files of each rank of the artifact. They stay as long as the traces.
 func (e *engine) check(ctx context.Context, name string, told contract.Start, art *artifacts.Artifact) ([]*checked, error) {
 	dir := filepath.Join(e.dir, name+checkSuffix)
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("verify (%s): %w", name, err)
 	}
 	var profiles []kvprofile.Profile

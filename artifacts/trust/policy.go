@@ -126,9 +126,6 @@ func readPolicy(path string) (*Policy, error) {
 		if !filepath.IsAbs(k.File) {
 			k.File = filepath.Join(filepath.Dir(path), k.File)
 		}
-		if err := private.Check(k.File); err != nil {
-			return nil, fmt.Errorf("key %s: %w", k.Name, err)
-		}
 		if key.Public, err = ReadPublic(k.File); err != nil {
 			return nil, fmt.Errorf("key %s: %w", k.Name, err)
 		}

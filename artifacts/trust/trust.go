@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"medusa/internal/private"
 )
 
 // ErrUntrusted means that an artifact lacks a signature that the policy demands.
@@ -85,6 +87,10 @@ func ReadPublic(path string) (ed25519.PublicKey, error) {
 }
 
 func readPEM(path, kind string) ([]byte, error) {
+	// mutant: keys of others
+	if err := private.Check(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -107,11 +113,11 @@ func readPEM(path, kind string) ([]byte, error) {
 // Generate makes a key pair: the private key at path, readable by its owner only, and the public key at path + ".pub". It never
 // replaces a file.
 func Generate(path string) error {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	public, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("generate key: %w", err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
 	if err != nil {
 		return fmt.Errorf("generate key: %w", err)
 	}

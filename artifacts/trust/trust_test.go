@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"medusa/internal/private"
+	"medusa/test/testenv"
 )
 
 const digest = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
@@ -66,13 +69,54 @@ func TestGenerateIsPrivateAndReplacesNothing(t *testing.T) {
 	}
 }
 
-// testdata has keys in the form that OpenSSL 3 writes.
-func TestKeysOfOpenSSL(t *testing.T) {
-	private, err := ReadPrivate("testdata/openssl.key")
+// own copies a file of testdata: the checkout may be another user's.
+func own(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := ReadPublic("testdata/openssl.pub")
+	return path
+}
+
+// A key that other users can exchange decides for them.
+func TestKeysOfOthers(t *testing.T) {
+	secret, public := own(t, "testdata/openssl.key"), own(t, "testdata/openssl.pub")
+	for _, row := range []struct {
+		what   string
+		change func(path string) error
+		root   bool
+	}{
+		{"that all can write", func(path string) error { return os.Chmod(path, 0o666) }, false},
+		{"of another user", func(path string) error { return errors.Join(os.Chmod(path, 0o644), os.Chown(path, 54321, 54321)) }, true},
+	} {
+		if row.root && os.Geteuid() != 0 {
+			testenv.Skip(t, testenv.Superuser)
+		}
+		if err := errors.Join(row.change(secret), row.change(public)); err != nil {
+			t.Fatal(err)
+		}
+		var exposed *private.Error
+		if _, err := ReadPrivate(secret); !errors.As(err, &exposed) {
+			t.Errorf("private key %s: %v", row.what, err)
+		}
+		if _, err := ReadPublic(public); !errors.As(err, &exposed) {
+			t.Errorf("public key %s: %v", row.what, err)
+		}
+	}
+}
+
+// testdata has keys in the form that OpenSSL 3 writes.
+func TestKeysOfOpenSSL(t *testing.T) {
+	private, err := ReadPrivate(own(t, "testdata/openssl.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ReadPublic(own(t, "testdata/openssl.pub"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +132,14 @@ func TestForeignKeys(t *testing.T) {
 		"trust.go":             "not a PEM file",
 		"none":                 "no such file",
 	} {
+		if path != "none" {
+			path = own(t, path)
+		}
 		if _, err := ReadPrivate(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
-	if _, err := ReadPublic("testdata/rsa.pub"); err == nil || !strings.Contains(err.Error(), "only Ed25519") {
+	if _, err := ReadPublic(own(t, "testdata/rsa.pub")); err == nil || !strings.Contains(err.Error(), "only Ed25519") {
 		t.Error(err)
 	}
 }

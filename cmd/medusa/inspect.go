@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +11,7 @@ import (
 	"medusa/inspect"
 	"medusa/inspect/draw"
 	"medusa/internal/printable"
+	"medusa/internal/private"
 	"medusa/interpose/trace"
 )
 
@@ -162,7 +162,7 @@ func toFile(out io.Writer, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(out)
 	}
-	f, err := os.Create(path)
+	f, err := private.Create(path)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

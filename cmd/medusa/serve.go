@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/internal/printable"
+	"medusa/internal/private"
 	"medusa/serving/dispatch"
 	"medusa/serving/gateway"
 )
@@ -86,7 +87,7 @@ func writingDecisions(path string, w io.Writer, run func(*dispatch.Log) error) e
 	if path == "" {
 		return run(nil)
 	}
-	f, err := os.Create(path)
+	f, err := private.Create(path)
 	if err != nil {
 		return fmt.Errorf("write decision log: %w", err)
 	}

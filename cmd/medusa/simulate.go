@@ -12,6 +12,7 @@ import (
 
 	"medusa/internal/atomicfile"
 	"medusa/internal/printable"
+	"medusa/internal/private"
 	"medusa/serving/dispatch"
 	"medusa/serving/simulate"
 )
@@ -161,7 +162,7 @@ func simulationBar(w io.Writer) (step func(done, total int), finish func()) {
 }
 
 func writePage(path string, r *simulate.Result) error {
-	f, err := os.Create(path)
+	f, err := private.Create(path)
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}

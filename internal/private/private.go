@@ -4,8 +4,8 @@
 // In: a path. Out: nil, or an *Error with the path that fails and the reason. A missing path gives an error that wraps
 // fs.ErrNotExist. The file, and every folder and symbolic link on the way, must be owned by this user or root. The folders must
 // not be writable by a group or by others, with two exceptions. In sticky folders such as /tmp, others can only add names. On a
-// file system that is mounted read-only, such as a volume with a policy, no user can write. The group bits cover access control
-// lists too, because they are then the mask of the list.
+// file system that is read-only itself, such as an image, no user can write; a mount that is read-only may have a writable one
+// beside it. The group bits cover access control lists too, because they are then the mask of the list.
 //
 // The answer stays valid: after a yes, only this user, root, and whoever can mount the file system elsewhere can make it wrong.
 package private
@@ -17,8 +17,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Error gives the reason why a path is not this user's alone.
@@ -31,12 +29,6 @@ func (e *Error) Error() string { return e.Path + ": " + e.Cause }
 
 // maxLinks is the number of symbolic links that Linux follows in one path.
 const maxLinks = 40
-
-// readOnly says whether the file system at path is mounted read-only.
-var readOnly = func(path string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_RDONLY != 0
-}
 
 // File checks an open file or folder, but not the way to it. Other users may be able to replace it by a file of theirs, but they
 // cannot change the open one.
@@ -95,8 +87,56 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
+// Tree checks a folder and everything in it. Links count by their owner: other users cannot have made them.
+func Tree(path string) error {
+	if err := Check(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return tree(path, closed(info))
+}
+
+// closed says whether only this user and root can open a folder. Modes of what it holds have no effect on others then.
+func closed(folder fs.FileInfo) bool { return folder.Mode().Perm()&0o077 == 0 }
+
+func tree(folder string, behind bool) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		// mutant: what others left in a folder
+		if err = owned(path, info, os.Geteuid()); err == nil && !behind {
+			err = unwritable(path, info, false)
+		}
+		if err == nil && info.IsDir() {
+			err = tree(path, behind || closed(info))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // one checks a single file, folder or link. A folder on the way may be sticky.
 func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
+	if err := owned(path, info, uid); err != nil {
+		return err
+	}
+	return unwritable(path, info, onTheWay)
+}
+
+// owned checks that this user or root owns the file, folder or link.
+func owned(path string, info fs.FileInfo, uid int) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return &Error{path, "the file system gives no owner"}
@@ -104,6 +144,11 @@ func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
 	if owner := int(st.Uid); owner != uid && owner != 0 {
 		return &Error{path, fmt.Sprintf("user %d owns it, not user %d or root", owner, uid)}
 	}
+	return nil
+}
+
+// unwritable checks that the mode keeps others from writing.
+func unwritable(path string, info fs.FileInfo, onTheWay bool) error {
 	mode := info.Mode()
 	// mutant: folders on the way count
 	if mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 || onTheWay && mode.IsDir() && mode&fs.ModeSticky != 0 || readOnly(path) {
@@ -111,7 +156,7 @@ func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
 	}
 	who := "others"
 	if mode.Perm()&0o002 == 0 {
-		who = fmt.Sprintf("group %d", st.Gid)
+		who = fmt.Sprintf("group %d", info.Sys().(*syscall.Stat_t).Gid)
 	}
 	return &Error{path, fmt.Sprintf("%s can write to it (mode %#o; chmod go-w)", who, mode.Perm())}
 }

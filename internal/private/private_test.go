@@ -13,7 +13,7 @@ import (
 
 // Every row starts with home/cache/file, which belongs to this user alone, and changes one thing.
 func TestCheck(t *testing.T) {
-	const other = 54321
+
 	for _, row := range []struct {
 		name   string
 		change func(t *testing.T, home string)

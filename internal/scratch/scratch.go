@@ -40,8 +40,9 @@ func Make(parent, prefix string) (*Folder, error) {
 		if err == nil {
 			return f, nil
 		}
-		if attempt == attempts {
-			return nil, errors.Join(err, os.RemoveAll(path))
+		// Another process may have taken it for an abandoned one. If not, no later attempt is better.
+		if removed := os.RemoveAll(path); removed != nil || attempt == attempts || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(err, removed)
 		}
 	}
 }

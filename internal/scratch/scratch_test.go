@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // holder is the environment variable that makes this test program hold a folder until it is killed.
@@ -26,6 +28,26 @@ func TestMain(m *testing.M) {
 		runtime.KeepAlive(f)
 	}
 	os.Exit(m.Run())
+}
+
+// A folder that cannot be held does not stay.
+func TestMakeThatFails(t *testing.T) {
+	parent := t.TempDir()
+	var limit, none unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none.Max = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Make(parent, "x-")
+	if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); restored != nil {
+		t.Fatal(restored)
+	}
+	if left, _ := os.ReadDir(parent); !errors.Is(err, unix.EMFILE) || len(left) > 0 {
+		t.Errorf("%v, and %d folders stay", err, len(left))
+	}
 }
 
 func exists(path string) bool {

@@ -69,7 +69,7 @@ void rank_note_second(void)
 	const char *why = NULL;
 	char *path = rank_trace_path(&why), *note = NULL;
 	if (path && asprintf(&note, "%s.second", path) >= 0) {
-		int fd = open(note, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		int fd = open(note, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd >= 0)
 			close(fd);
 		free(note);

@@ -170,7 +170,7 @@ int trace_file_open(struct trace_file **out, const char *path)
 	int err = ENOMEM;
 	if (!f)
 		return err;
-	f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0) {
 		err = errno;
 		free(f);

@@ -108,9 +108,22 @@ func Write(path string, st *Status) error {
 		return fmt.Errorf("write status %s: %w", path, err)
 	}
 	if err := atomicfile.Write(path, 0o600, bytes.NewReader(append(data, '\n'))); err != nil {
-		return errors.Join(fmt.Errorf("write status: %w", err), os.WriteFile(path+Unwritten, nil, 0o600))
+		return errors.Join(fmt.Errorf("write status: %w", err), mark(path+Unwritten))
 	}
 	return nil
+}
+
+// mark makes an empty file. It follows no link: the folder may be one to which all users can write.
+func mark(path string) error {
+	// mutant: a link in place of the mark
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Read reads a file of Write.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"medusa/internal/contract"
+	"medusa/internal/private"
 )
 
 // Home is the folder of a server's state. Every process of its engines has the folder's path in its environment, and keeps it if its
@@ -30,7 +31,7 @@ func OpenHome(path string) (h *Home, left int, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, 0, err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := private.Folder(path); err != nil {
 		return nil, 0, fmt.Errorf("open state folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)

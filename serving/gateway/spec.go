@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"medusa/internal/private"
 	"medusa/internal/yamlfile"
 	"medusa/serving/dispatch"
 	"medusa/serving/schedule"
@@ -319,6 +320,10 @@ func (m *Model) named(placeholder string) bool {
 func (s *Spec) keys() (map[string]bool, error) {
 	if s.KeysFile == "" {
 		return nil, nil
+	}
+	// mutant: API keys of others
+	if err := private.Check(s.KeysFile); err != nil {
+		return nil, err
 	}
 	data, err := yamlfile.Read(s.KeysFile)
 	if err != nil {

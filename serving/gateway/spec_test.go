@@ -84,6 +84,15 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(s.KeysFile, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.keys(); err == nil || !strings.Contains(err.Error(), "others can write to it") {
+		t.Errorf("keys of others: %v", err)
+	}
+	if err := os.Chmod(s.KeysFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if keys, err := s.keys(); err != nil || len(keys) != 2 || !keys["sk-1"] || !keys["sk-2"] {
 		t.Errorf("%v, %v", keys, err)
 	}

@@ -62,7 +62,7 @@ func TestResume(t *testing.T) {
 	if p := start(t, nil, "medusa", alone...); p.code == 0 || !strings.Contains(p.stderr, "its traces are of a series with --ranks-alone 0, not 2") {
 		t.Errorf("ranks alone: exit %d, %s", p.code, p.stderr)
 	}
-	if p := start(t, nil, "medusa", "materialize", "--resume", traces, "-o", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, "its traces are of the command") {
+	if p := start(t, nil, "medusa", "materialize", "--resume", traces, "-o", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, "its traces are of another command") {
 		t.Errorf("another command: exit %d, %s", p.code, p.stderr)
 	}
 }

@@ -102,6 +102,17 @@ func TestReadSecret(t *testing.T) {
 			t.Errorf("%v, mode %o: %v", row, row.mode, err)
 		}
 	}
+	if os.Geteuid() == 0 {
+		if err := os.WriteFile(path, []byte(strings.Repeat("x", minSecret)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, 54321, 54321); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadSecret(path); err == nil || !strings.Contains(err.Error(), "user 54321 owns it") {
+			t.Errorf("another user's: %v", err)
+		}
+	}
 	if _, err := ReadSecret(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"medusa/internal/private"
 )
 
 // Secret is known only to a picker and its agents.
@@ -19,7 +21,7 @@ type Secret []byte
 // minSecret is the least length of a secret in bytes.
 const minSecret = 32
 
-// ReadSecret reads a secret from a file that no other user can read. White space around it is ignored.
+// ReadSecret reads a secret from a file that no other user can read or write. White space around it is ignored.
 func ReadSecret(path string) (Secret, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -28,6 +30,10 @@ func ReadSecret(path string) (Secret, error) {
 	// A group may read it: Kubernetes gives secrets to processes that are not root in this way.
 	if info.Mode().Perm()&0o007 != 0 {
 		return nil, fmt.Errorf("read secret %s: all users may open it (chmod 600 %s)", path, path)
+	}
+	// mutant: secrets of others
+	if err := private.Check(path); err != nil {
+		return nil, fmt.Errorf("read secret: %w", err)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"medusa/internal/private"
 	"medusa/serving/dispatch"
 	"medusa/serving/picker/server"
 	"medusa/serving/picker/settings"
@@ -45,7 +46,7 @@ func run(ctx context.Context, path string, from source, decisions string) (err e
 	}
 	var log *dispatch.Log
 	if decisions != "" {
-		f, err := os.Create(decisions)
+		f, err := private.Create(decisions)
 		if err != nil {
 			return fmt.Errorf("write decision log: %w", err)
 		}
