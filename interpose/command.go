@@ -72,6 +72,9 @@ func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 	}
 	library, err := filepath.Abs(library)
 	if err == nil {
+		err = CheckPlace(library)
+	}
+	if err == nil {
 		_, err = os.Stat(library)
 	}
 	if err != nil {
@@ -144,8 +147,19 @@ func WithPlugin(env []string, library string) []string {
 }
 
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or else the one in lib/ or ../lib/ beside
-// the running executable. Its error wraps errNoLibrary.
+// the running executable. Its error wraps errNoLibrary, or says that the path cannot be preloaded.
 func FindLibrary() (string, error) {
+	library, err := findLibrary()
+	if err == nil {
+		err = CheckPlace(library)
+	}
+	if err != nil {
+		return "", err
+	}
+	return library, nil
+}
+
+func findLibrary() (string, error) {
 	if lib := os.Getenv(contract.EnvLib); lib != "" {
 		if st, err := os.Stat(lib); err == nil && st.IsDir() {
 			lib = filepath.Join(lib, LibraryName)

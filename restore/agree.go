@@ -62,7 +62,11 @@ var errNoMeeting = errors.New("agree with the other ranks: " + contract.EnvRende
 func (a *agreement) come() {
 	// mutant: ranks tell that they are several
 	if a.dir != "" && a.rank.several() {
-		_ = os.WriteFile(filepath.Join(a.dir, contract.RankFile(fmt.Sprint(a.rank.index))), fmt.Appendf(nil, "%d", a.rank.count), 0o644)
+		f, err := os.OpenFile(filepath.Join(a.dir, contract.RankFile(fmt.Sprint(a.rank.index))), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			_, _ = fmt.Fprint(f, a.rank.count)
+			_ = f.Close()
+		}
 	}
 }
 

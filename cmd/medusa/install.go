@@ -32,6 +32,9 @@ executes must be in an emptyDir.`,
 			if err != nil {
 				return err
 			}
+			if err := interpose.CheckPlace(filepath.Join(args[0], "lib", interpose.LibraryName)); err != nil {
+				return fmt.Errorf("install: %w", err)
+			}
 			lib := filepath.Dir(library)
 			files := []part{
 				{exe, "medusa", 0o755, true},

@@ -21,6 +21,9 @@ func (o *Options) record(ctx context.Context, m Mode, dir string) (s waterfall.S
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return s, err
 	}
+	if strings.ContainsRune(dir, os.PathListSeparator) {
+		return s, fmt.Errorf("record modules: Python would split the path %q at its colon (set TMPDIR)", dir)
+	}
 	before, had := os.LookupEnv(pythonPath)
 	path := dir
 	if before != "" {

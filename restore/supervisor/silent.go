@@ -55,6 +55,26 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 	return code, err
 }
 
+// notFound is the exit status of a program for which the dynamic linker cannot load a library, as well as of a shell that does not find a program.
+const notFound = 127
+
+// unloaded returns why an engine that failed before any process of it had a session is to be started once more, natively: the dynamic linker of one
+// of its programs may have refused the interposer. Then the engine never began.
+func (o *Options) unloaded(code int, d *desk) error {
+	// mutant: program that cannot load the interposer
+	if code == 0 || d.status == "" || len(statusFiles(d.status)) > 0 {
+		return nil
+	}
+	why, fatal := interpose.Unloadable(o.Argv[0], o.Library)
+	if !fatal && code != notFound {
+		return nil
+	}
+	if !fatal {
+		why = errors.New("a program of it was not found, or cannot load the interposer")
+	}
+	return fmt.Errorf("%s ended with exit status %d without a session (%w)", filepath.Base(o.Argv[0]), code, why)
+}
+
 // expectStatus writes the status of an engine that wrote none. With Strict it is an error. If the engine could not write
 // its status because the disk was full, expectStatus only says so.
 func (o *Options) expectStatus(path, does string) error {
@@ -73,7 +93,11 @@ func (o *Options) expectStatus(path, does string) error {
 		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
 		return nil
 	}
-	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)
+	why := "it does not support Medusa, or its plug-in is switched off"
+	if known, _ := interpose.Unloadable(o.Argv[0], o.Library); known != nil {
+		why = known.Error()
+	}
+	err := fmt.Errorf("%s %s without a session (%s)", filepath.Base(o.Argv[0]), does, why)
 	if o.Strict {
 		return fmt.Errorf("restore engine: %w", err)
 	}

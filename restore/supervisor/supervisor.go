@@ -109,6 +109,13 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
+	if err == nil && ctx.Err() == nil {
+		if failed := o.unloaded(code, d); failed != nil && o.Strict {
+			return 0, fmt.Errorf("restore engine: %w", failed)
+		} else if failed != nil {
+			return o.native(ctx, d, status.NoSession, failed)
+		}
+	}
 	if err != nil || o.Strict {
 		return code, err
 	}

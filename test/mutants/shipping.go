@@ -25,6 +25,8 @@ var shipping = []mutant{
 	{"a check counts for its GPU and a driver of the same major version", always, "./restore/supervisor", "TestCheckedDrivers"},
 	{"a cache of others is refused", becomes("_ = private.File(f)\n\treturn nil"), "./artifacts/store", "TestOthersCacheIsRefused"},
 	{"folders on the way count", replace("onTheWay &&", "onTheWay ||"), "./internal/private", "TestCheck"},
+	{"the interposer's path is one word", never, "./interpose", "TestPathsThatAreSplit"},
+	{"program that cannot load the interposer", always, "./restore/supervisor", "TestProgramThatCannotLoadTheInterposer"},
 	{"what others left in a folder", replace("owned(path, info, os.Geteuid())", "error(nil)"), "./internal/private", "TestTree"},
 	{"a file system that is writable elsewhere", always, "./internal/private", "TestReadOnlyBindMount"},
 	{"links of others", never, "./internal/private", "TestCreate"},
