@@ -49,6 +49,7 @@ static struct reservation { uint64_t addr, size; } *reservations; /* that the pr
 static size_t n_reservations, reservations_cap;
 static CUdevice device;
 static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
+static const char *failed_call; /* of map_range */
 static CUdeviceptr *probes; /* allocations that captures forbid to free */
 static size_t n_probes, probes_cap;
 
@@ -162,6 +163,56 @@ CUresult cuInit(unsigned int flags)
 	return rc;
 }
 
+static CUresult map_range(uint64_t addr, uint64_t size)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+		.allocFlags = {.gpuDirectRDMACapable = rdma > 0}};
+	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+	CUresult released, rc = REAL(cuMemCreate)(&handle, size, &prop, 0);
+	failed_call = "cuMemCreate";
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuMemMap)(addr, size, 0, handle, 0);
+	failed_call = "cuMemMap";
+	released = REAL(cuMemRelease)(handle);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuMemSetAccess)(addr, size, &access, 1);
+	failed_call = "cuMemSetAccess";
+	if (rc == CUDA_SUCCESS && released != CUDA_SUCCESS) {
+		rc = released;
+		failed_call = "cuMemRelease";
+	}
+	if (rc != CUDA_SUCCESS)
+		REAL(cuMemUnmap)(addr, size);
+	return rc;
+}
+
+/*
+ * Maps the first page of the region once. There are devices on which memory can be allocated and not mapped, although their attributes say
+ * otherwise: a hypervisor passes only some calls on. An allocation that failed later would end an engine that runs without a region.
+ */
+static void try_mapping(void)
+{
+	CUresult rc;
+	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);
+	rc = map_range(now.base, PAGE);
+	if (rc != CUDA_SUCCESS && rdma > 0) {
+		rdma = 0;
+		rc = map_range(now.base, PAGE);
+	}
+	if (rc == CUDA_SUCCESS) {
+		rc = REAL(cuMemUnmap)(now.base, PAGE);
+		failed_call = "cuMemUnmap";
+	}
+	/* mutant: device that maps no memory */
+	if (rc == CUDA_SUCCESS)
+		return;
+	REAL(cuMemAddressFree)(now.base, now.size);
+	refuse("%s fails on this device (result %d)", failed_call, (int)rc);
+}
+
 /* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
@@ -178,7 +229,8 @@ static void open_region(void)
 		refuse(MEDUSA_ENV_EXACT " is not base:size");
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
-	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);
+	if (now.state == MEDUSA_EXACT_ON)
+		try_mapping();
 	if (now.state == MEDUSA_EXACT_ON) {
 		struct trace_writer *w;
 		pthread_atfork(NULL, NULL, child_after_fork);
@@ -207,25 +259,6 @@ static bool outside(void)
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
-
-static CUresult map_range(uint64_t addr, uint64_t size)
-{
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
-		.allocFlags = {.gpuDirectRDMACapable = rdma > 0}};
-	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUmemGenericAllocationHandle handle;
-	CUresult rc = REAL(cuMemCreate)(&handle, size, &prop, 0);
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	rc = REAL(cuMemMap)(addr, size, 0, handle, 0);
-	REAL(cuMemRelease)(handle);
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	rc = REAL(cuMemSetAccess)(addr, size, &access, 1);
-	if (rc != CUDA_SUCCESS)
-		REAL(cuMemUnmap)(addr, size);
-	return rc;
-}
 
 /* The number of allocations on the page at addr, or NULL if there is no memory for it. */
 static uint32_t *users_of(int zone, uint64_t addr)

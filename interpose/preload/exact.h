@@ -3,7 +3,7 @@
  *
  * In: the allocations of the process, in call order. Out: memory in one reserved region, mapped page by page on demand. Addresses
  * depend only on the sizes and the order of allocations and frees. Allocations of trigger scopes do not repeat, so they go to a
- * scratch zone. Fails: the region's base is occupied, or the driver places the region elsewhere. The driver then places all memory,
+ * scratch zone. Fails: the region's base is occupied, the driver places the region elsewhere, or the device maps no memory. The driver then places all memory,
  * and exact_state says so. If the driver refuses a call, its result is returned.
  *
  * This file has a lock of its own. Callers must not hold the lock of core.h.

@@ -1,10 +1,12 @@
 /*
- * fault.c: one call that fails on demand.
+ * fault.c: one call that fails on demand, and functions that always fail.
  *
  * In: SIMGPU_FAIL=<function>:<nth>:<result>: function is the exact symbol, nth counts its calls by the first thread
  * that entered the driver (from 1: other threads would make the count a race), and result is a name such as
  * CUDA_ERROR_OUT_OF_MEMORY; SIMGPU_FAIL_ONCE, a file that is created when the call fails. If the file exists already,
- * no call fails: a process that is started again gets past the fault. Out: the result in place of the call's own; the
+ * no call fails: a process that is started again gets past the fault. SIMGPU_LACKS=<function>,<function>...: each of
+ * their calls returns CUDA_ERROR_NOT_SUPPORTED, as on devices whose hypervisor does not pass a feature on, whatever the
+ * device's attributes say. Out: the result in place of the call's own; the
  * call has no effect. A result after which a real context is lost stays with the current context. Fails: a malformed
  * value is reported on standard error and ignored.
  */
@@ -20,6 +22,7 @@
 
 static struct {
 	bool read, armed;
+	const char *lacks; /* functions, separated by commas; NULL: none */
 	char function[128];
 	unsigned long left; /* calls up to the one that fails */
 	CUresult result;
@@ -37,6 +40,7 @@ static void read_fault(void)
 {
 	fault.read = true;
 	const char *text = getenv("SIMGPU_FAIL");
+	fault.lacks = getenv("SIMGPU_LACKS");
 	if (!text || !*text)
 		return;
 	char name[128];
@@ -75,10 +79,23 @@ static bool loses_context(CUresult r)
 	return false;
 }
 
+static bool lacked(const char *name)
+{
+	size_t len = strlen(name);
+	for (const char *at = fault.lacks; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, len) == 0 && (at[len] == ',' || !at[len]))
+			return true;
+	}
+	return false;
+}
+
 CUresult fault_take(const char *name)
 {
 	if (!fault.read)
 		read_fault();
+	if (fault.lacks && lacked(name))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!fault.armed || thread_number() != 0 || strcmp(name, fault.function) != 0 || --fault.left)
 		return CUDA_SUCCESS;
 	fault.armed = false;
