@@ -28,8 +28,8 @@ var features = []feature{
 	{"names of functions", 12030, result.Restore, (*desk).functionName},
 	{"layout of kernel parameters", 12040, result.Record, (*desk).paramInfo},
 	{"functions of a module", 12040, result.Restore, (*desk).enumerate},
-	{"virtual memory management", 10020, result.Artifacts, attribute(102)},
-	{"stream-ordered allocation", 11020, result.Artifacts, attribute(115)},
+	{"virtual memory management", 10020, result.Artifacts, (*desk).mapMemory},
+	{"stream-ordered allocation", 11020, result.Artifacts, (*desk).allocateInOrder},
 	{"tensor maps", 12000, result.Artifacts, (*desk).tensorMap},
 }
 

@@ -83,6 +83,21 @@ func TestOlderDeviceLacksTensorMaps(t *testing.T) {
 	}
 }
 
+// A device's attributes can claim what a hypervisor does not pass on: features are tried.
+func TestFeaturesAreTried(t *testing.T) {
+	for function, feature := range map[string]string{
+		"cuMemCreate": "virtual memory management", "cuMemMap": "virtual memory management", "cuMemSetAccess": "virtual memory management",
+		"cuMemUnmap": "virtual memory management", "cuMemAddressReserve": "virtual memory management",
+		"cuMemAllocAsync": "stream-ordered allocation", "cuMemFreeAsync": "stream-ordered allocation",
+	} {
+		for name, f := range check(t, run(t, "SIMGPU_LACKS="+function)) {
+			if want := map[bool]result.State{true: result.NotSupported, false: result.Available}[name == feature]; f.State != want {
+				t.Errorf("without %s: %s: %s (%s), want %s", function, name, f.State, f.Detail, want)
+			}
+		}
+	}
+}
+
 func TestNoDriver(t *testing.T) {
 	r := run(t, "LD_LIBRARY_PATH=/nonexistent")
 	if r.Reachable || r.Error == "" || len(r.Features) != 0 {
