@@ -86,7 +86,7 @@ func FromEnv(h Hooks) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{env: env, end: h.End, journal: journal{warn: h.Warn, path: env.Status, timings: make(timings)}}
+	s := &Session{env: env, end: h.End, journal: journal{warn: h.Warn, path: env.Status, meeting: env.Rendezvous, timings: make(timings)}}
 	s.agreement = agreement{dir: env.Rendezvous, rank: env.rank, wait: agreeWithin}
 	if n := env.RankSeconds; n != 0 {
 		s.agreement.wait = time.Duration(n) * time.Second

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"medusa/internal/atomicfile"
 )
@@ -101,6 +104,10 @@ type Phase struct {
 // Unwritten ends the name of an empty file that Write leaves if a file can be made but not filled: on a full disk.
 const Unwritten = ".unwritten"
 
+// Meeting is the name of the status in the folder in which the ranks of a start meet. A process that may not write where it was told to, since it
+// has given up its starter's privileges, leaves the status there.
+const Meeting = "status.json"
+
 // Write stores the object under its name in one step: a reader never sees half of it.
 func Write(path string, st *Status) error {
 	data, err := json.MarshalIndent(st, "", "  ")
@@ -126,9 +133,17 @@ func mark(path string) error {
 	return f.Close()
 }
 
-// Read reads a file of Write.
+// maxSize is more than a status has, in bytes: one of a thousand triggering layers has some 100 KB.
+const maxSize = 16 << 20
+
+// Read reads a file of Write. It follows no link, and does not wait for a pipe: the engine's user may have put either there.
 func Read(path string) (*Status, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize))
 	if err != nil {
 		return nil, fmt.Errorf("read status: %w", err)
 	}

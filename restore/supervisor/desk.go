@@ -1,11 +1,14 @@
 package supervisor
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
 	"medusa/internal/scratch"
 	"medusa/restore/status"
@@ -49,19 +52,73 @@ func (d *desk) open(status bool) error {
 	if err := hasRoom(folder.Path); err != nil {
 		return err
 	}
-	pipe := filepath.Join(folder.Path, "unmarked")
+	inside, folderMode, pipeMode := folder.Path, os.FileMode(0o700), os.FileMode(0o600)
+	if os.Geteuid() == 0 {
+		// The entry point may give up root's privileges before the engine begins. So another user can go through this folder, but has to
+		// know the name of the one inside, which only the engine's processes do.
+		inside, folderMode, pipeMode = filepath.Join(folder.Path, rand.Text()), 0o777|os.ModeSticky, 0o666
+		if err := errors.Join(os.Mkdir(inside, 0o700), os.Chmod(inside, folderMode), os.Chmod(folder.Path, 0o711)); err != nil {
+			return err
+		}
+	}
+	pipe, meeting := filepath.Join(inside, "unmarked"), filepath.Join(inside, "ranks")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return fmt.Errorf("make pipe %s: %w", pipe, err)
 	}
-	meeting := filepath.Join(folder.Path, "ranks")
-	if err := os.Mkdir(meeting, 0o700); err != nil {
+	if err := errors.Join(os.Chmod(pipe, pipeMode), os.Mkdir(meeting, 0o700), os.Chmod(meeting, folderMode)); err != nil {
 		return err
 	}
 	d.pipe, d.meeting = pipe, meeting
 	if status {
-		d.status = filepath.Join(folder.Path, "status.json")
+		d.status = filepath.Join(inside, "status.json")
 	}
 	return nil
+}
+
+// bring takes statuses from the folder in which the engine's processes meet to their place, and says whether that of the start is among them.
+func (d *desk) bring() bool {
+	if d.meeting == "" || d.status == "" {
+		return false
+	}
+	left := filepath.Join(d.meeting, status.Meeting)
+	for _, file := range statusFiles(left) {
+		if st, err := status.Read(file); err == nil {
+			_ = status.Write(d.status+strings.TrimPrefix(file, left), st)
+		}
+	}
+	_, err := status.Read(left)
+	return err == nil
+}
+
+// bringEvery is the time between two looks for a status that an engine could not write to its place.
+const bringEvery = 50 * time.Millisecond
+
+// bringing brings the status while the engine runs: others wait for it. Only root's engines may have other rights than this process.
+func (d *desk) bringing() (end func()) {
+	if os.Geteuid() != 0 {
+		return func() {}
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		look := time.NewTicker(bringEvery)
+		defer look.Stop()
+		for !d.bring() {
+			select {
+			case <-stop:
+				return
+			case <-look.C:
+			}
+			if _, err := os.Lstat(d.status); err == nil {
+				return // the engine could write it
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+		d.bring() // a sticky error comes after the first status
+	}
 }
 
 func (d *desk) close() {

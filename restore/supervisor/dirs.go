@@ -174,12 +174,16 @@ func link(path, to string) (*scratch.Folder, error) {
 			err = private.Check(dir)
 		}
 		if err != nil {
-			return fmt.Errorf("link caches: %s is not a directory of this user's alone: %w", dir, err)
+			return fmt.Errorf("link caches: %s is not a directory of this user's alone: %w (if other users restore this artifact here, too, give each a /tmp of its own: a container, or PrivateTmp= of systemd)", dir, err)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	// The engine may have given up this process's privileges, and follows the link all the same.
+	if err := os.Chmod(held.Path, 0o711); err != nil {
+		return nil, errors.Join(err, held.Close())
 	}
 	if at, err := os.Readlink(path); err == nil && at == to {
 		return held, nil

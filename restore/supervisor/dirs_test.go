@@ -12,6 +12,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/bundled"
 	"medusa/graphir"
+	"medusa/test/testenv"
 )
 
 // cached writes an artifact that holds the cache of a JIT compiler.
@@ -127,6 +128,46 @@ func TestLinkNeedsOwnFolder(t *testing.T) {
 		if got, err := os.Readlink(filepath.Join(dir, "triton")); got != to || err != nil {
 			t.Errorf("leads to %s, want %s, %v", got, to, err)
 		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o711 {
+			t.Errorf("an engine that gave up its privileges cannot follow the link: %v, %v", info.Mode(), err)
+		}
+	}
+}
+
+// The recorded path can be another user's, by intention or because an engine of that user runs. The start then lacks only the compiled files, and says
+// whose the path is: code that names the path would be taken from there.
+func TestRecordedPathOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testenv.Skip(t, testenv.Superuser)
+	}
+	path := cached(t, "triton")
+	m, err := artifacts.ReadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := filepath.Dir(m.Directories[0].Path)
+	if err := errors.Join(os.Mkdir(held, 0o755), os.Chown(held, 54321, 54321)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MEDUSA_CACHE", t.TempDir())
+	t.Setenv("TRITON_CACHE_DIR", "")
+	library := filepath.Join(t.TempDir(), "library")
+	if err := os.WriteFile(library, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	o := Options{Artifact: Choice{Ref: path}, Library: library, Stdout: io.Discard, Stderr: &log,
+		Argv: []string{"/bin/sh", "-c", `test -z "$TRITON_CACHE_DIR" && echo '{"status":"restored"}' >$MEDUSA_STATUS`}}
+	env, release, err := placeDirs(path, nil, anywhere, &log)
+	release()
+	if err == nil || len(env) > 0 || !strings.Contains(err.Error(), "user 54321 owns it") {
+		t.Errorf("%q, %v", env, err)
+	}
+	if code, err := Run(t.Context(), o); code != 0 || err != nil || strings.Contains(log.String(), "native start") {
+		t.Errorf("exit code %d, %v, said %q", code, err, log.String())
+	}
+	if links, _ := os.ReadDir(held); len(links) > 0 {
+		t.Errorf("in the other user's folder: %v", links)
 	}
 }
 

@@ -37,11 +37,14 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 		if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
 			return
 		}
+		d.bring()
 		if silent = o.expectStatus(d.status, "captures graphs"); silent != nil {
 			stop()
 		}
 	})
+	brought := d.bringing()
 	code, err := o.begin(ctx, cmd)
+	brought()
 	_ = pipe.Close()
 	listening.Wait()
 	if silent != nil {

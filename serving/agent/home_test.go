@@ -18,6 +18,13 @@ func TestHomeEndsWhatIsLeft(t *testing.T) {
 	if err != nil || left != 0 {
 		t.Fatal(left, err)
 	}
+	shared := t.TempDir()
+	if err := os.Chmod(shared, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := agent.OpenHome(filepath.Join(shared, "state")); err == nil || !strings.Contains(err.Error(), "others can write to it") {
+		t.Errorf("a folder that others can replace: %v", err)
+	}
 	if _, _, err := agent.OpenHome(dir); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("a second server: %v", err)
 	}

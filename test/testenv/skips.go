@@ -22,6 +22,7 @@ var (
 	Counted   = Missing{"an amd64 processor", "the counts of instructions are of that machine", true}
 	Processes = Missing{"process ids of its own (unshare -rpf)", "the kernel or a container may forbid them", true}
 	Superuser = Missing{"root", "only root can give files away; make test is run by either", true}
+	OtherUser = Missing{"a checkout that other users can read", "it may lie in a home folder", true}
 	Mounts    = Missing{"the right to mount", "root in a container may lack it", true}
 	NoDriver  = Missing{"a machine without a driver", "a machine with a GPU has one, wherever a process looks", true}
 	Git       = Missing{"a checkout of git", "an unpacked archive has no list of files", false}
