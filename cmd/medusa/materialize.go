@@ -98,7 +98,7 @@ with collective calls are verified, but a restored start cannot check their resu
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
-	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces and the engine's output of each run")
+	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory of this user's alone for the traces and the engine's output of each run")
 	cmd.Flags().StringVar(&until, "until", "", "end after a `step`, with kept traces and no artifact: "+strings.Join(materialize.Untils, ", "))
 	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command finished are not repeated")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")

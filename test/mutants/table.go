@@ -37,6 +37,7 @@ var table = []mutant{
 	{"frees that follow each other", replace("(x, y)", "(0*x, 0*y)"), "./test/e2e", "TestFreesInAnyOrder"},
 	{"frees at the end that long has besides", replace("j >= last", "j > len(short)"), "./restore/memory", "TestFreesThatFollowEachOther"},
 	{"page-locked memory that something refers to", never, "./materialize/compile", "TestPinnedMemoryOfGraphs"},
+	{"engine that gave up its starter's privileges", never, "./test/e2e", "TestEntryPointThatDropsPrivileges"},
 	{"device that maps no memory", always, "./test/e2e", "TestDriverWithoutVirtualMemory"},
 	{"check-native of another candidate", never, "./test/e2e", "TestResume"},
 	{"caches of a resumed series", replace("e.kept == nil ||", "true ||"), "./test/e2e", "TestResume"},
