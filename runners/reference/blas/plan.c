@@ -21,24 +21,11 @@ static int splits(int m, int n, int k)
 	return k >= LONG_K ? 8 : k >= 512 ? 4 : 2;
 }
 
-/* Mangled names, by data type. */
-static const char *const split_names[] = {
-	"_Z14gemm_splitk_ntIfEvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
-	"_Z14gemm_splitk_ntIDF16_EvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
-	"_Z14gemm_splitk_ntIDF16bEvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
-};
-static const char *const gemm_names[] = {
-	"_Z7gemm_ntIfEvPKT_S2_PS0_iiiiii", "_Z7gemm_ntIDF16_EvPKT_S2_PS0_iiiiii", "_Z7gemm_ntIDF16bEvPKT_S2_PS0_iiiiii",
-};
-static const char *const gemv_names[][3] = {
-	{"_Z7gemv_ntIfLi1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi2EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi4EEvPKT_S2_PS0_iiiiii"},
-	{"_Z7gemv_ntIDF16_Li1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIDF16_Li2EEvPKT_S2_PS0_iiiiii",
-     "_Z7gemv_ntIDF16_Li4EEvPKT_S2_PS0_iiiiii"},
-	{"_Z7gemv_ntIDF16bLi1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIDF16bLi2EEvPKT_S2_PS0_iiiiii",
-     "_Z7gemv_ntIDF16bLi4EEvPKT_S2_PS0_iiiiii"},
+static const char *const gemv_names[] = {
+	"_Z7gemv_ntILi1EEvPKcS1_Pciiiiiii", "_Z7gemv_ntILi2EEvPKcS1_Pciiiiiii", "_Z7gemv_ntILi4EEvPKcS1_Pciiiiiii",
 };
 
-static int plan_split(struct vblas_plan *p, vblasDataType_t type, int m, int n, int k, size_t workspace)
+static int plan_split(struct vblas_plan *p, int m, int n, int k, size_t workspace)
 {
 	unsigned wide = ceil_div((unsigned)n, 64), high = ceil_div((unsigned)m, 16), tiles = wide * high;
 	size_t share = (size_t)tiles * 16 * 64 * sizeof(float);
@@ -55,25 +42,25 @@ static int plan_split(struct vblas_plan *p, vblasDataType_t type, int m, int n, 
 	p->tiles = tiles;
 	p->workspace = VBLAS_COUNTER_BYTES + p->grid[2] * share;
 	p->module = VBLAS_SPLITK;
-	p->kernel = split_names[type];
+	p->kernel = "_Z14gemm_splitk_ntPKcS0_PciiiiiiiiPfPjS3_S3_";
 	return 1;
 }
 
-struct vblas_plan vblas_plan(vblasDataType_t type, int m, int n, int k, size_t workspace)
+struct vblas_plan vblas_plan(int m, int n, int k, size_t workspace)
 {
 	struct vblas_plan p = {.grid = {1, 1, 1}};
 	if (m <= GEMV_ROWS) {
 		p.module = VBLAS_GEMV;
-		p.kernel = gemv_names[type][m == 1 ? 0 : m == 2 ? 1 : 2];
+		p.kernel = gemv_names[m == 1 ? 0 : m == 2 ? 1 : 2];
 		p.grid[0] = ceil_div((unsigned)n, 4);
 		p.threads = 128;
 		return p;
 	}
-	if (plan_split(&p, type, m, n, k, workspace))
+	if (plan_split(&p, m, n, k, workspace))
 		return p;
 	int large = m > SMALL_ROWS;
 	p.module = large ? VBLAS_LARGE : VBLAS_TILE;
-	p.kernel = gemm_names[type];
+	p.kernel = "_Z7gemm_ntPKcS0_Pciiiiiii";
 	p.grid[0] = ceil_div((unsigned)n, 64);
 	p.grid[1] = ceil_div((unsigned)m, large ? 64 : 16);
 	p.threads = large ? 64 : 32;

@@ -23,6 +23,6 @@ struct vblas_plan {
 #define VBLAS_WORKSPACE_BYTES (((size_t)8 << 20) + VBLAS_COUNTER_BYTES)
 
 /* m, n, k > 0. workspace: bytes that a split product may use, 0 for none. */
-struct vblas_plan vblas_plan(vblasDataType_t type, int m, int n, int k, size_t workspace);
+struct vblas_plan vblas_plan(int m, int n, int k, size_t workspace);
 
 #endif

@@ -134,7 +134,7 @@ static CUresult ensure_scratch(struct vblasContext *h)
 }
 
 struct product {
-	int m, n, k, lda, ldb, ldc;
+	int m, n, k, lda, ldb, ldc, type;
 	uint64_t a, b, c;
 };
 
@@ -144,9 +144,9 @@ static CUresult launch(struct vblasContext *h, const struct vblas_plan *plan, CU
 	CUdeviceptr counters = h->user_workspace ? h->user_workspace : h->own_workspace;
 	CUdeviceptr partial = counters + VBLAS_COUNTER_BYTES;
 	int k_share = plan->k_share;
-	/* The first nine serve every kernel, the rest only the split one; the driver reads as many as a kernel declares. */
-	void *params[] = {&p.a,   &p.b,   &p.c,   &p.m,     &p.n,     &p.k,       &p.lda,
-	                  &p.ldb, &p.ldc, &k_share, &partial, &counters, &h->entered, &h->left};
+	/* The first ten serve every kernel, the rest only the split one; the driver reads as many as a kernel declares. */
+	void *params[] = {&p.a,   &p.b,    &p.c,     &p.m,     &p.n,      &p.k,        &p.lda, &p.ldb,
+	                  &p.ldc, &p.type, &k_share, &partial, &counters, &h->entered, &h->left};
 	if (plan->module == VBLAS_SPLITK) {
 		CUresult r = vblas_fail("cuMemsetD32Async", d->MemsetD32Async(counters, 0, plan->tiles, h->stream));
 		if (r != CUDA_SUCCESS)
@@ -156,9 +156,9 @@ static CUresult launch(struct vblasContext *h, const struct vblas_plan *plan, CU
 	                                                    0, h->stream, params, NULL));
 }
 
-static vblasStatus_t check(vblasDataType_t type, struct product p)
+static vblasStatus_t check(struct product p)
 {
-	if (type < VBLAS_F32 || type > VBLAS_BF16 || p.m < 0 || p.n < 0 || p.k <= 0 || p.lda < p.k || p.ldb < p.k ||
+	if (p.type < VBLAS_F32 || p.type > VBLAS_BF16 || p.m < 0 || p.n < 0 || p.k <= 0 || p.lda < p.k || p.ldb < p.k ||
 	    p.ldc < p.n)
 		return VBLAS_STATUS_INVALID_VALUE;
 	if (p.a % 16 || p.b % 16 || p.c % 16)
@@ -171,8 +171,8 @@ vblasStatus_t vblasGemm(vblasHandle_t h, vblasDataType_t type, int m, int n, int
 {
 	if (!h)
 		return VBLAS_STATUS_NOT_INITIALIZED;
-	struct product p = {m, n, k, lda, ldb, ldc, a, b, c};
-	vblasStatus_t status = check(type, p);
+	struct product p = {m, n, k, lda, ldb, ldc, (int)type, a, b, c};
+	vblasStatus_t status = check(p);
 	if (status != VBLAS_STATUS_SUCCESS || m == 0 || n == 0)
 		return status;
 
@@ -180,7 +180,7 @@ vblasStatus_t vblasGemm(vblasHandle_t h, vblasDataType_t type, int m, int n, int
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUfunction f;
 	pthread_mutex_lock(&h->lock);
-	struct vblas_plan plan = vblas_plan(type, m, n, k, h->user_workspace ? h->user_bytes : VBLAS_WORKSPACE_BYTES);
+	struct vblas_plan plan = vblas_plan(m, n, k, h->user_workspace ? h->user_bytes : VBLAS_WORKSPACE_BYTES);
 	/* Loading and allocating are allowed while some stream is being captured: they never touch that stream. */
 	CUresult r = vblas_fail("cuThreadExchangeStreamCaptureMode", d->ThreadExchangeStreamCaptureMode(&mode));
 	if (r == CUDA_SUCCESS) {

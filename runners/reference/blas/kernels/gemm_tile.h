@@ -8,38 +8,40 @@
 #ifndef GEMM_TILE_H
 #define GEMM_TILE_H
 
-#include "device.h"
+#include "storage.h"
 
 /* Columns of k that are staged at a time. In the last step, zeros stand for those past the end. */
 #define TK 8
 
-/* This thread's share of an operand's ROWS x TK slice. Rows past the end stand for the last one: their results are never
- * stored. */
-template <typename T, int ROWS, int THREADS> struct Slice {
+/* An operand of [rows][k]: the first element of a row. Rows past the end stand for the last one: their results are never stored. */
+struct Operand {
+	const char *first;
+	int ld, rows, type;
+
+	__device__ __forceinline__ const char *row(int r) const { return first + (long)(r < rows ? r : rows - 1) * ld * size_of(type); }
+};
+
+/* This thread's share of an operand's slices of ROWS x TK. */
+template <int ROWS, int THREADS> struct Slice {
 	static const int count = ROWS * TK / 4 / THREADS;
-	const T *from[count];
+	const char *from[count];
 
-	__device__ __forceinline__ static const T *row(const T *operand, int ld, int r, int rows)
-	{
-		return operand + (long)(r < rows ? r : rows - 1) * ld;
-	}
-
-	__device__ __forceinline__ void start(const T *operand, int ld, int first, int rows, int k)
+	__device__ __forceinline__ void start(const Operand &o, int first, int k)
 	{
 #pragma unroll
 		for (int i = 0; i < count; i++) {
 			int at = i * THREADS + tid_x();
-			from[i] = row(operand, ld, first + at / (TK / 4), rows) + k + at % (TK / 4) * 4;
+			from[i] = o.row(first + at / (TK / 4)) + (k + at % (TK / 4) * 4) * size_of(o.type);
 		}
 	}
 
-	__device__ __forceinline__ void stage(float (*shared)[ROWS + 4])
+	template <typename T> __device__ __forceinline__ void stage(float (*shared)[ROWS + 4])
 	{
 #pragma unroll
 		for (int i = 0; i < count; i++) {
 			int at = i * THREADS + tid_x(), r = at / (TK / 4), k = at % (TK / 4) * 4;
-			float4v v = load4(from[i]);
-			from[i] += TK;
+			float4v v = load4((const T *)from[i]);
+			from[i] += TK * sizeof(T);
 			shared[k][r] = v.x;
 			shared[k + 1][r] = v.y;
 			shared[k + 2][r] = v.z;
@@ -48,45 +50,44 @@ template <typename T, int ROWS, int THREADS> struct Slice {
 	}
 
 	/* The same element by element: of rows that are not made of vectors, and at the end of k. */
-	__device__ __forceinline__ static void stage_elements(float (*shared)[ROWS + 4], const T *operand, int ld, int first, int rows,
-	                                                      int from, int to)
+	template <typename T> __device__ __forceinline__ void stage_elements(float (*shared)[ROWS + 4], const Operand &o, int first, int from, int to)
 	{
 #pragma unroll 1
 		for (int at = tid_x(); at < ROWS * TK; at += THREADS) {
 			int r = at / TK, k = at % TK;
-			shared[k][r] = from + k < to ? load(row(operand, ld, first + r, rows) + from + k) : 0.0f;
+			shared[k][r] = from + k < to ? load((const T *)o.row(first + r) + from + k) : 0.0f;
 		}
 	}
 };
 
-template <typename T, int TM, int TN, int MM, int MN> struct Tile {
+template <int TM, int TN, int MM, int MN> struct Tile {
 	static const int threads = (TM / MM) * (TN / MN), across = TN / MN, groups = MN / 4;
 	float4v sum[MM][groups];
 	int row, col; /* of this thread's corner in C */
 
-	__device__ __forceinline__ void multiply(const T *a, const T *b, int m, int n, int lda, int ldb, int from, int to)
+	__device__ __forceinline__ void multiply(const Operand &a, const Operand &b, int from, int to)
 	{
 		alignas(16) static __shared__ float as[TK][TM + 4], bs[TK][TN + 4];
 		int tr = tid_x() / across * MM, tc = tid_x() % across * 4;
-		Slice<T, TM, threads> rows;
-		Slice<T, TN, threads> cols;
+		Slice<TM, threads> rows;
+		Slice<TN, threads> cols;
 		row = cta_y() * TM + tr;
 		col = cta_x() * TN + tc;
-		rows.start(a, lda, cta_y() * TM, m, from);
-		cols.start(b, ldb, cta_x() * TN, n, from);
+		rows.start(a, cta_y() * TM, from);
+		cols.start(b, cta_x() * TN, from);
 #pragma unroll
 		for (int i = 0; i < MM; i++)
 #pragma unroll
 			for (int g = 0; g < groups; g++)
 				sum[i][g] = (float4v)(0.0f);
-		bool vectors = whole_vectors(lda) && whole_vectors(ldb);
+		bool vectors = whole_vectors(a.ld) && whole_vectors(b.ld);
 		for (int k0 = from; k0 < to; k0 += TK) {
 			if (vectors && k0 + TK <= to) {
-				rows.stage(as);
-				cols.stage(bs);
+				FOR_STORAGE(a.type, rows.template stage, as)
+				FOR_STORAGE(a.type, cols.template stage, bs)
 			} else {
-				rows.stage_elements(as, a, lda, cta_y() * TM, m, k0, to);
-				cols.stage_elements(bs, b, ldb, cta_x() * TN, n, k0, to);
+				FOR_STORAGE(a.type, rows.template stage_elements, as, a, cta_y() * TM, k0, to)
+				FOR_STORAGE(a.type, cols.template stage_elements, bs, b, cta_x() * TN, k0, to)
 			}
 			barrier();
 #pragma unroll 2
@@ -118,20 +119,20 @@ template <typename T, int TM, int TN, int MM, int MN> struct Tile {
 	}
 
 	/* Stores them, as far as they lie inside C. */
-	__device__ __forceinline__ void store(T *c, int ldc, int m, int n, const float4v (&v)[MM * groups])
+	__device__ __forceinline__ void store(char *c, int ldc, int m, int n, int type, const float4v (&v)[MM * groups])
 	{
 #pragma unroll 1
 		for (int i = 0; i < MM * groups; i++) {
 			int r = row + i / groups, at = col + i % groups * across * 4;
 			if (r >= m || at >= n)
 				continue;
-			T *to = c + (long)r * ldc + at;
+			char *to = c + ((long)r * ldc + at) * size_of(type);
 			if (at + 4 <= n && whole_vectors(ldc))
-				store4(to, v[i]);
+				FOR_STORAGE(type, store4_at, to, v[i])
 			else
 #pragma unroll 1
 				for (int j = 0; j < 4 && at + j < n; j++)
-					::store(to + j, ((const float *)&v[i])[j]);
+					FOR_STORAGE(type, store_at, to + j * size_of(type), ((const float *)&v[i])[j])
 		}
 	}
 };

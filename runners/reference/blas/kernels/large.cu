@@ -1,17 +1,12 @@
 /* large.cu: products of many rows, 64 x 64 elements a block. Shares its kernel's name with tile.cu, on purpose. */
 #include "gemm_tile.h"
 
-template <typename T>
 __global__ void __launch_bounds__(64)
-gemm_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc)
+gemm_nt(const char *a, const char *b, char *c, int m, int n, int k, int lda, int ldb, int ldc, int type)
 {
-	Tile<T, 64, 64, 8, 8> tile;
-	tile.multiply(a, b, m, n, lda, ldb, 0, k);
+	Tile<64, 64, 8, 8> tile;
 	float4v v[8 * 2];
+	tile.multiply({a, lda, m, type}, {b, ldb, n, type}, 0, k);
 	tile.copy(v);
-	tile.store(c, ldc, m, n, v);
+	tile.store(c, ldc, m, n, type, v);
 }
-
-template __global__ void gemm_nt<float>(const float *, const float *, float *, int, int, int, int, int, int);
-template __global__ void gemm_nt<half>(const half *, const half *, half *, int, int, int, int, int, int);
-template __global__ void gemm_nt<bf16>(const bf16 *, const bf16 *, bf16 *, int, int, int, int, int, int);

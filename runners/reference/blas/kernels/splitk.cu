@@ -11,9 +11,8 @@
 
 __device__ __forceinline__ unsigned count(unsigned *at) { return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED); }
 
-template <typename T>
 __global__ void __launch_bounds__(32)
-gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, int k_share, float *partial,
+gemm_splitk_nt(const char *a, const char *b, char *c, int m, int n, int k, int lda, int ldb, int ldc, int type, int k_share, float *partial,
                unsigned *counters, unsigned *entered, unsigned *left)
 {
 	__shared__ bool sound, last;
@@ -23,8 +22,8 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 		entry_sound = count(entered) - SEMAPHORE_REST < blocks;
 
 	int from = cta_z() * k_share, to = from + k_share < k ? from + k_share : k;
-	Tile<T, 16, 64, 4, 8> tile;
-	tile.multiply(a, b, m, n, lda, ldb, from, to);
+	Tile<16, 64, 4, 8> tile;
+	tile.multiply({a, lda, m, type}, {b, ldb, n, type}, from, to);
 	/* Partial sums lie as the threads hold them: [z][tile][vector][thread], four floats each. */
 	long tiles = (long)ncta_x() * ncta_y(), tile_index = (long)cta_y() * ncta_x() + cta_x();
 	float *mine = partial + tile_index * (16 * 64) + tid_x() * 4;
@@ -59,13 +58,5 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 		if (!sound)
 			v[i] = (float4v)(__builtin_nanf(""));
 	}
-	tile.store(c, ldc, m, n, v);
+	tile.store(c, ldc, m, n, type, v);
 }
-
-#define INSTANTIATE(T)                                                                                            \
-	template __global__ void gemm_splitk_nt<T>(const T *, const T *, T *, int, int, int, int, int, int, int, float *, \
-	                                           unsigned *, unsigned *, unsigned *);
-
-INSTANTIATE(float)
-INSTANTIATE(half)
-INSTANTIATE(bf16)

@@ -12,7 +12,7 @@ static unsigned modules_of(int batch)
 {
 	unsigned used = 0;
 	for (int i = 0; i < LAYERS; i++)
-		used |= 1u << vblas_plan(VBLAS_F32, batch, layers[i].n, layers[i].k, VBLAS_WORKSPACE_BYTES).module;
+		used |= 1u << vblas_plan(batch, layers[i].n, layers[i].k, VBLAS_WORKSPACE_BYTES).module;
 	return used;
 }
 
@@ -30,16 +30,16 @@ static void check_batches(void)
 
 static void check_split(void)
 {
-	struct vblas_plan p = vblas_plan(VBLAS_F32, 16, 64, 176, VBLAS_WORKSPACE_BYTES);
+	struct vblas_plan p = vblas_plan(16, 64, 176, VBLAS_WORKSPACE_BYTES);
 	CHECK(p.grid[2] == 2 && p.k_share == 88, "176 columns split into %u shares of %d", p.grid[2], p.k_share);
-	p = vblas_plan(VBLAS_F16, 256, 4096, 11008, VBLAS_WORKSPACE_BYTES);
+	p = vblas_plan(256, 4096, 11008, VBLAS_WORKSPACE_BYTES);
 	CHECK(p.module == VBLAS_SPLITK && p.grid[2] == 2 && p.workspace <= VBLAS_WORKSPACE_BYTES,
 	      "a 7B down projection takes module %d, %u shares, %zu bytes", p.module, p.grid[2], p.workspace);
-	p = vblas_plan(VBLAS_F32, 16, 64, 176, 0);
+	p = vblas_plan(16, 64, 176, 0);
 	CHECK(p.module == VBLAS_TILE, "without a workspace: module %d", p.module);
 	/* Shares are whole multiples of the k that the kernel stages at a time, and the last one is not empty. */
 	for (int k = 8; k <= 12000; k += 8) {
-		p = vblas_plan(VBLAS_F32, 8, 4, k, VBLAS_WORKSPACE_BYTES);
+		p = vblas_plan(8, 4, k, VBLAS_WORKSPACE_BYTES);
 		if (p.module == VBLAS_SPLITK)
 			CHECK(p.k_share % 8 == 0 && p.k_share * ((int)p.grid[2] - 1) < k && p.k_share * (int)p.grid[2] >= k,
 			      "k %d: %u shares of %d", k, p.grid[2], p.k_share);
@@ -48,7 +48,7 @@ static void check_split(void)
 
 static void check_names(void)
 {
-	struct vblas_plan tile = vblas_plan(VBLAS_F32, 8, 64, 64, 0), large = vblas_plan(VBLAS_F32, 128, 64, 64, 0);
+	struct vblas_plan tile = vblas_plan(8, 64, 64, 0), large = vblas_plan(128, 64, 64, 0);
 	CHECK(tile.module != large.module && !strcmp(tile.kernel, large.kernel), "%s in %d and %s in %d", tile.kernel,
 	      tile.module, large.kernel, large.module);
 }
