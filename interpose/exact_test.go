@@ -76,7 +76,8 @@ func TestExactAddressesRepeat(t *testing.T) {
 	base := DefaultRegion.Base
 	want := with(map[string]uint64{"state": 1, "base": base, "reason": 0, "placed": 0, "taken": 2, "outside": 801, "placed-again": 0,
 		"ipc":            801,
-		"placed-mapping": 0, "next": 512, "forked": 2})
+		"placed-mapping": 0, "placed-in-reservation": 2, "placed-around-reservation": 2, "placed-behind-reservation": 0, "reservation-passes": 5,
+		"next": 512, "forked": 2})
 	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
 	compareAnswers(t, recorded, want)
 	if e := of[*trace.Exact](recs); len(e) != 1 || e[0].Base != base || e[0].Size != DefaultRegion.Size {

@@ -44,6 +44,8 @@ const (
 	bufferBytes    = 4096
 	nativeKVBytes  = 8192
 	magicValue     = 500
+	dynamicShared  = cuda.FunctionAttribute(8) // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+	sharedBytes    = 60000                     // of mix, if the engine asks for more shared memory than kernels have by default
 )
 
 // testBatches are the captured batch sizes.
@@ -214,6 +216,15 @@ func (e *engine) structure() (err error) {
 			return err
 		}
 	}
+	if e.deviates("shared") {
+		mix, err := e.visible.Function("mix")
+		if err == nil {
+			err = mix.SetAttribute(dynamicShared, sharedBytes)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return enginekit.Streams(&e.stream, &e.side)
 }
 
@@ -321,7 +332,10 @@ func (e *engine) capture(batch int64) error {
 	if err := enginekit.Events(&fork, &join); err != nil {
 		return err
 	}
-	n := int(64 * batch)
+	n, shared := int(64*batch), uint32(0)
+	if e.deviates("shared") {
+		shared = sharedBytes
+	}
 	grid, block := cuda.Dim3{uint32(batch), 1, 1}, cuda.Dim3{64, 1, 1}
 	args := cuda.NewArgs()
 	steps := []func() error{
@@ -330,7 +344,7 @@ func (e *engine) capture(batch int64) error {
 		func() error { return cuda.MemsetAsync(e.tmp+bufferBytes, byte(batch), uint64(n), e.side) },
 		func() error { return join.Record(e.side) },
 		func() error {
-			return mix.Launch(grid, block, 0, e.stream, args.Reset().Ptr(e.tmp).Ptr(e.in).Ptr(e.kv).Ptr(e.magic).I32(n))
+			return mix.Launch(grid, block, shared, e.stream, args.Reset().Ptr(e.tmp).Ptr(e.in).Ptr(e.kv).Ptr(e.magic).I32(n))
 		},
 		func() error { return more.Launch(grid, block, 0, e.stream, args.Reset().Ptr(e.tmp).I32(n)) },
 		func() error { return e.stream.Wait(join) },

@@ -409,6 +409,31 @@ bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t hei
 	return exact_alloc(ptr, apart * height, rc);
 }
 
+static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) { return a < b ? b - a < a_size : a - b < b_size; }
+
+/* The addresses of a reservation are for mappings of the process itself. */
+static bool in_reservation(uint64_t addr, uint64_t bytes)
+{
+	for (size_t i = 0; i < n_reservations; i++)
+		/* mutant: memory placed in a reservation */
+		if (overlap(addr, bytes, reservations[i].addr, reservations[i].size))
+			return true;
+	return false;
+}
+
+/* The first place for a reservation, at the cursor or behind memory that was placed there. */
+static uint64_t next_place(uint64_t bytes, uint64_t step)
+{
+	uint64_t place = (next_reservation + step - 1) & ~(step - 1);
+	for (size_t i = 0; i < zones[RESERVED].n; i++) {
+		const struct piece *p = &zones[RESERVED].pieces[i];
+		/* mutant: a reservation where memory was placed */
+		if (overlap(place, bytes, p->addr, p->size))
+			place = (p->addr + p->size + step - 1) & ~(step - 1);
+	}
+	return place;
+}
+
 CUresult exact_place(uint64_t addr, uint64_t bytes)
 {
 	CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
@@ -417,7 +442,7 @@ CUresult exact_place(uint64_t addr, uint64_t bytes)
 	if (addr && serves())
 		for (int i = 0; i < ZONES; i++)
 			if (addr >= zones[i].start && addr < zones[i].end)
-				rc = take(i, addr, bytes, &got);
+				rc = i == RESERVED && in_reservation(addr, bytes) ? CUDA_ERROR_OUT_OF_MEMORY : take(i, addr, bytes, &got);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -477,7 +502,7 @@ uint64_t exact_reserve(size_t bytes, size_t alignment)
 	pthread_mutex_lock(&lock);
 	if (bytes && bytes % PAGE == 0 && !(step & (step - 1)) && serves() && !launch_in_trigger() &&
 	    table_grow((void **)&reservations, &reservations_cap, n_reservations + 1, sizeof *reservations)) {
-		uint64_t place = (next_reservation + step - 1) & ~(step - 1);
+		uint64_t place = next_place(bytes, step);
 		if (place < zones[RESERVED].end && bytes <= zones[RESERVED].end - place) {
 			at = place;
 			next_reservation = place + bytes;

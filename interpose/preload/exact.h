@@ -20,7 +20,7 @@
 bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc);
 /* The same for a pitched allocation. */
 bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int elem_size, CUresult *rc);
-/* Allocates memory at a given address. */
+/* Allocates memory at a given address, if nothing else is there, and no reservation of the process. */
 CUresult exact_place(uint64_t addr, uint64_t bytes);
 /* Frees the allocation that begins at ptr, after the work of the context, as cuMemFree does. False: it is not in the region. */
 bool exact_free(CUdeviceptr ptr, CUresult *rc);

@@ -142,7 +142,7 @@ static void reservations(void)
 static void place(void)
 {
 	struct medusa_exact e;
-	CUdeviceptr p, low = at(100), again;
+	CUdeviceptr p, q, low = at(100), again;
 	int placed, status;
 	pid_t child;
 	if (!MEDUSA(medusa_exact_get))
@@ -168,6 +168,13 @@ static void place(void)
 	p = e.base + e.size - PAGE; /* the part for reservations */
 	PRINT("placed-mapping", MEDUSA(medusa_exact_place)(p, PAGE));
 	CHECK(cuMemFree(p));
+	CHECK(cuMemAddressReserve(&p, 3 * PAGE, 0, 0, 0));
+	PRINT("placed-in-reservation", MEDUSA(medusa_exact_place)(p + PAGE, PAGE));
+	PRINT("placed-around-reservation", MEDUSA(medusa_exact_place)(p - PAGE, 5 * PAGE));
+	PRINT("placed-behind-reservation", MEDUSA(medusa_exact_place)(p + 4 * PAGE, PAGE));
+	CHECK(cuMemAddressReserve(&q, 2 * PAGE, 0, 0, 0));
+	PRINT("reservation-passes", (q - p) / PAGE);
+	CHECK(cuMemFree(p + 4 * PAGE));
 	again = at(100);
 	PRINT("next", again - low);
 	child = fork(); /* the region is the parent's */

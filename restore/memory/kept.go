@@ -8,12 +8,12 @@ type Kept struct {
 	data []byte
 }
 
-// SpoiltError says that the engine's memory no longer holds the engine's contents: no start can go on in this
+// SpoiltError says that the engine's memory or kernels are no longer as the engine left them: no start can go on in this
 // process.
 type SpoiltError struct{ Cause error }
 
 func (e *SpoiltError) Error() string {
-	return "put back what the engine's memory held: " + e.Cause.Error()
+	return "put back what the engine left: " + e.Cause.Error()
 }
 
 func (e *SpoiltError) Unwrap() error { return e.Cause }

@@ -13,9 +13,15 @@ import (
 // memory.
 type owned struct {
 	memory      *memory.Map
-	allocations []uint32      // in order
+	allocations []made        // in order
 	host        arena         // host buffers
 	kept        []memory.Kept // of the engine's memory, which contents are written over
+}
+
+// made is an allocation and the call that gives it back. The artifact's word for its kind does not say which call made it.
+type made struct {
+	index uint32
+	free  func() error
 }
 
 // allocate makes every graph-owned allocation that something refers to, in recorded order; mappings side by side are one.
@@ -30,17 +36,12 @@ func (o *owned) allocate() error {
 		for _, k := range following {
 			a.Size += o.memory.Spec.Allocations[k].Size
 		}
-		addr, placed := placeExact(a)
-		var err error
-		if !placed {
-			addr, err = allocateKind(a)
-		}
+		addr, free, err := allocateKind(a)
 		if err != nil {
 			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, a.Kind, a.Size, err)
 		}
 		o.memory.Base[i] = addr
-		// mutant: memory at its recorded place is given back
-		o.allocations = append(o.allocations, uint32(i))
+		o.allocations = append(o.allocations, made{uint32(i), free})
 		addr += o.memory.Spec.Allocations[i].Size
 		for _, k := range following {
 			// mutant: mappings of the capture phase in one piece
@@ -61,38 +62,36 @@ func (o *owned) free() error {
 func (o *owned) freeAllocations() error {
 	var first error
 	for i := len(o.allocations) - 1; i >= 0; i-- {
-		index := o.allocations[i]
-		var err error
-		if o.memory.Spec.Allocations[index].Kind == graphir.AllocPinned {
-			err = cuda.HostPtr(o.memory.Base[index]).Free()
-		} else {
-			err = cuda.DevicePtr(o.memory.Base[index]).Free()
+		m := o.allocations[i]
+		if err := m.free(); err != nil && first == nil {
+			first = fmt.Errorf("free allocation %d: %w", m.index, err)
 		}
-		if err != nil && first == nil {
-			first = fmt.Errorf("free allocation %d: %w", index, err)
-		}
-		o.memory.Base[index] = 0
+		o.memory.Base[m.index] = 0
 	}
 	o.allocations = nil
 	return first
 }
 
-// allocateKind makes memory that a kernel cannot tell from the recorded kind. Pool, stream-ordered, pitched and mapped
-// device memory differ only in how the host asks for and gives back, so a plain allocation stands for all of them.
-func allocateKind(a graphir.Allocation) (uint64, error) {
+// allocateKind makes memory that a kernel cannot tell from the recorded kind, at the recorded place if it can. Pool, stream-ordered, pitched
+// and mapped device memory differ only in how the host asks for and gives back, so a plain allocation stands for all of them.
+func allocateKind(a graphir.Allocation) (addr uint64, free func() error, err error) {
 	switch a.Kind {
 	case graphir.AllocManaged:
 		p, err := cuda.MemAllocManaged(a.Size, cuda.MemAttachGlobal)
-		return uint64(p), err
+		return uint64(p), p.Free, err
 	case graphir.AllocPinned: // mutant: page-locked memory of the capture phase
 		// Unified addressing: the host address of page-locked memory is its device address.
 		p, err := cuda.MemHostAlloc(a.Size, cuda.MemHostAllocMapped)
-		return uint64(p), err
+		return uint64(p), p.Free, err
 	case graphir.AllocRegistered:
-		return 0, fmt.Errorf("host memory that the engine registered cannot be made by the restorer")
+		return 0, nil, fmt.Errorf("host memory that the engine registered cannot be made by the restorer")
+	}
+	// mutant: memory at its recorded place is given back
+	if addr, placed := placeExact(a); placed {
+		return addr, cuda.DevicePtr(addr).Free, nil
 	}
 	p, err := cuda.MemAlloc(a.Size)
-	return uint64(p), err
+	return uint64(p), p.Free, err
 }
 
 // allocateHost provides the memory of host buffers, which graphs read at every launch.

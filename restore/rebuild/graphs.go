@@ -29,6 +29,7 @@ type Graphs struct {
 	addresses addresses
 	functions []cuda.Function // by kernel
 	reloaded  []live.Module   // from their images
+	before    []attribute     // of kernels, which recorded ones replace
 	modules   []uint64        // handles of the engine's modules and libraries that graphs refer to
 	events    []uint64        // handles of the engine's events that graphs refer to
 	templates int
@@ -48,12 +49,13 @@ func (g *Graphs) Resolve() error {
 	if err != nil {
 		return err
 	}
+	defer func() { // in a panic, too: Undo needs them
+		g.reloaded, g.before, g.Found, g.modules = finder.reloaded, finder.before, finder.found, finder.used
+	}()
 	g.functions, err = finder.resolve()
-	g.reloaded, g.Found = finder.reloaded, finder.found
 	if err == nil {
 		err = finder.globals(g.Memory)
 	}
-	g.modules = finder.used
 	return err
 }
 
@@ -119,8 +121,13 @@ func (g *Graphs) Built(graph int) (cuda.GraphExec, error) {
 // Undo leaves the process as a native start needs it, or says that it could not.
 func (g *Graphs) Undo() error {
 	err := panics.Catch(func() error {
-		// mutant: variables put back after a failed restore
-		return live.InTrigger(func() error { return errors.Join(memory.PutBack(g.owned.kept), g.destroy()) })
+		return live.InTrigger(func() error {
+			// mutant: variables put back after a failed restore
+			err := memory.PutBack(g.owned.kept)
+			// mutant: attributes put back after a failed restore
+			err = errors.Join(err, putAttributesBack(g.before))
+			return errors.Join(err, g.destroy())
+		})
 	})
 	if panicked, ok := err.(*panics.Error); ok {
 		return &memory.SpoiltError{Cause: panicked}

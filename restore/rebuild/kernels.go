@@ -34,7 +34,8 @@ type resolver struct {
 	reloaded []live.Module     // from their images
 	copies   map[uint64]string // handles of these, and the sources of their images
 	found    []KernelFound
-	used     []uint64 // handles of modules and libraries that something was found in
+	used     []uint64    // handles of modules and libraries that something was found in
+	before   []attribute // of the engine's kernels, which recorded ones replace
 }
 
 // hiddenModule is a module that only a launched function led to.
@@ -181,7 +182,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 			err = checkLayout(at.function, k.Params)
 		}
 		if err == nil {
-			err = applyAttributes(at.function, at.kernel, k.Attrs)
+			err = r.apply(at, k.Attrs)
 		}
 		if err != nil {
 			return nil, &kernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
@@ -290,40 +291,6 @@ func checkLayout(f cuda.Function, params []graphir.Param) error {
 		return fmt.Errorf("compare parameters: more than the recorded %d (%v)", len(params), err)
 	}
 	return nil
-}
-
-// applyAttributes puts the recorded function attributes in force, such as the dynamic shared memory above 48 KiB that
-// the skipped warm-up would have asked for. A library's kernel gets them as well: the engine's later launches name it.
-func applyAttributes(f cuda.Function, kernel cuda.Kernel, attrs []graphir.FuncAttr) error {
-	for _, a := range attrs {
-		id := cuda.FunctionAttribute(a.ID)
-		// mutant: attribute of a library's kernel
-		if kernel != 0 {
-			if err := applyToKernel(kernel, a); err != nil {
-				return fmt.Errorf("set kernel attribute %d to %d: %w", a.ID, a.Value, err)
-			}
-		}
-		if now, err := f.Attribute(id); err == nil && int64(now) == a.Value {
-			continue
-		}
-		// mutant: attribute of a function
-		if err := f.SetAttribute(id, int(a.Value)); err != nil {
-			return fmt.Errorf("set function attribute %d to %d: %w", a.ID, a.Value, err)
-		}
-	}
-	return nil
-}
-
-func applyToKernel(kernel cuda.Kernel, a graphir.FuncAttr) error {
-	device, err := cuda.CurrentDevice()
-	if err != nil {
-		return err
-	}
-	id := cuda.FunctionAttribute(a.ID)
-	if now, err := kernel.Attribute(id, device); err == nil && int64(now) == a.Value {
-		return nil
-	}
-	return kernel.SetAttribute(id, int(a.Value), device)
 }
 
 func (r *resolver) describe(m graphir.Module) string {

@@ -59,7 +59,7 @@ func (e *engine) oneMoreOf(f fault, o *outcome) []string {
 }
 
 // spoilt is the message of a start that cannot undo its changes to the engine's memory.
-const spoilt = "put back what the engine's memory held"
+const spoilt = "put back what the engine left"
 
 // verdict is how a fault ended; wrong and leaked describe deviations.
 type verdict struct{ ended, wrong, leaked string }

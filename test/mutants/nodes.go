@@ -33,7 +33,7 @@ var nodes = []mutant{
 	programs("attributes keep templates apart", replace("append(binary.AppendUvarint(b, uint64(a.ID)), a.Value[:]...)", "binary.AppendUvarint(b, uint64(a.ID))")),
 	programs("edge data keeps templates apart", replace("append(number(number(b, e.From), e.To), e.FromPort, e.ToPort, e.Type)", "number(number(b, e.From), e.To)")),
 	programs("kernel of a template's member", replace("b.functions[k.Kernel]", "b.functions[0]")),
-	programs("attribute of a function", replace("int(a.Value)", "int(a.Value)/2")),
+	programs("attribute of a function", replace("int(value)", "int(value)/2")),
 	programs("attribute of a library's kernel", never),
 	programs("attribute set on the function of a kernel", becomes("return s->kernel ? REAL(cuKernelGetAttribute)(value, attr, s->kernel, s->device) : REAL(cuFuncGetAttribute)(value, attr, own);")),
 	programs("parameters as one buffer", never),

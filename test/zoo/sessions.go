@@ -46,7 +46,10 @@ func (z *zoo) sessions() error {
 		if got.Stage == "decode" && errors.As(err, &invalid) {
 			got.Stage = "validate"
 		}
-		if err := errors.Join(marks.Medusa(s.Close), out.Encode(got)); err != nil {
+		if err := marks.Medusa(s.Close); err != nil { // no answer: it is this artifact's fault
+			return err
+		}
+		if err := out.Encode(got); err != nil {
 			return err
 		}
 	}
