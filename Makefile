@@ -4,7 +4,7 @@
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
-# make attack   artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1)
+# make attack   artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1); make attack-sample: a minute of it
 # make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 # make test-ptxas        all PTX of the project under NVIDIA's assembler, fetched from PyPI (PTXAS=program)
 # make test-real-driver  NVIDIA's own driver without a GPU: fetches 550 MB of packages of others (DIR=folder SERIES=550)
@@ -40,7 +40,7 @@ USED_SHELL := $(SHELL)
 SHELL = $(if $(filter-out $(NAMED),$(filter build/%,$@)),$(eval NAMED += $@)$(info $()  $@))$(USED_SHELL)
 endif
 
-.PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
+.PHONY: all lib bin demo test check generate clean conformance mutants faults attack attack-sample test-oci fuzz-long
 all: lib bin
 
 include $(wildcard internal/cuda/rules.mk interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk serving/simulate/rules.mk \
@@ -96,6 +96,11 @@ attack: all zoo build/test/image_fuzz
 	build/test/image_fuzz $(or $(N),20000) $(or $(SEED),1)
 	$(GO) build -o build/attack ./test/attack
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
+
+# Artifacts alone, with several seeds. test/attack.TestAttack has a few attacks of every kind.
+attack-sample: all zoo
+	$(GO) build -o build/attack ./test/attack
+	for seed in 1 2 3 4 5; do build/attack -n 1000 -seed $$seed -only stages,live,fallbacks || exit 1; done
 
 # Repeats only what changed since an earlier run, also one that was interrupted (build/mutants/results.json). FRESH=1 repeats all.
 mutants: all

@@ -196,7 +196,7 @@ func (w *worker) stop(a *attacker, what string) string {
 	} else if w.late {
 		a.found(hang, what, "no answer in %v", patience)
 	} else if code := w.cmd.ProcessState.ExitCode(); code != 0 && code != lostDevice {
-		a.found(panics, what, "the engine ended with status %d: %s", code, w.errs.String())
+		a.found(panics, what, "the engine ended with status %d: %s", code, lastLine(w.errs.String()))
 	}
 	if usage, ok := w.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && usage.Maxrss > maxMemory {
 		a.found(memory, what, "%d MiB", usage.Maxrss>>10)

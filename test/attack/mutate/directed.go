@@ -13,7 +13,7 @@ import (
 // directed are changes of several fields that have to agree, which single edits seldom hit. Each describes itself, or returns ""
 // if the artifact has no place for it.
 var directed = []func(a *Artifact, r *rand.Rand, outside string) string{
-	bundle, hugeHost, contentElsewhere, contentIntoEngine, impossibleLaunch, sizes, pointers, childOfItself, overlap,
+	bundle, hugeHost, contentElsewhere, contentIntoEngine, impossibleLaunch, sizes, pointers, childOfItself, overlap, otherKind,
 }
 
 // Hostile returns paths that a bundled directory could name, all below outside.
@@ -179,4 +179,21 @@ func overlap(a *Artifact, r *rand.Rand, _ string) string {
 		k.buffers.AllocAddress[i] = number(k.buffers.RegionSize, r)
 	}
 	return fmt.Sprintf("allocation %d at the address of %d", i, j)
+}
+
+// otherKind claims another kind of memory for an allocation of the capture phase, which the restorer makes and gives back.
+func otherKind(a *Artifact, r *rand.Rand, _ string) string {
+	k := a.any(r)
+	var made []int
+	for i, owner := range k.graph.AllocOwner {
+		if owner != 0 && i < len(k.graph.AllocKind) {
+			made = append(made, i)
+		}
+	}
+	if len(made) == 0 {
+		return ""
+	}
+	i := made[r.IntN(len(made))]
+	k.graph.AllocKind[i] = byte(1 + r.IntN(9))
+	return fmt.Sprintf("allocation %d of kind %d", i, k.graph.AllocKind[i])
 }
