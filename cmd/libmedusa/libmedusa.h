@@ -2,15 +2,19 @@
  * libmedusa.h: the restore engine for engines that are not written in Go.
  *
  * One process has one session. medusa_session_open makes it from the environment that `medusa materialize` and `medusa restore`
- * set (docs/architecture.md). Make all calls from one thread, with the engine's CUDA context current. Do not fork after the first
- * call: in a forked child every function returns MEDUSA_MISUSE. Ask medusa_session_usable before each launch of a restored graph,
- * then launch it with cuGraphLaunch.
+ * set (docs/architecture.md). Make one call at a time, with the engine's CUDA context current. Do not fork once the library is
+ * loaded. Ask medusa_session_usable before each launch of a restored graph, then launch it with cuGraphLaunch.
  *
  * The structs and enums here are generated from internal/contract/contract.spec. Change them there (go generate
  * ./internal/contract).
  *
  * Functions return 0 or a count if they succeed. They return MEDUSA_FALLBACK if the engine has to start natively; the reason was
  * printed to standard error. Otherwise they return MEDUSA_FAILED or MEDUSA_MISUSE, and medusa_session_error has the text.
+ *
+ * MEDUSA_MISUSE comes at once, and the call has no effect: without a session, or with a second one; if a pointer is NULL that may not be (an
+ * array may, if its capacity is 0); in a forked child; while another thread is in a call; and in a function of the engine that a call runs,
+ * for functions that begin or end something: open, identify, trigger, graphs, ready, sleep, wake and close. refuse, provide, collectives and
+ * connect may be called by a triggering layer, and by no other such function.
  */
 #ifndef LIBMEDUSA_H
 #define LIBMEDUSA_H
@@ -51,7 +55,7 @@ typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 typedef int (*medusa_step)(void *arg, const char *label);
 
 int medusa_session_open(void);
-/* The text of the last failure, valid until the next call. */
+/* The text of the calling thread's last failure, valid until its next call. Never NULL. */
 const char *medusa_session_error(void);
 /* Returns 1 as long as this start may still be served by restored graphs. */
 int medusa_session_restoring(void);

@@ -7,6 +7,7 @@ package main
 #include <stdlib.h>
 
 extern char **environ;
+extern void abi_say(char *text);
 
 static inline int call_run(medusa_run run, void *arg) { return run(arg); }
 static inline int call_step(medusa_step step, void *arg, const char *label) { return step(arg, label); }
@@ -37,22 +38,16 @@ func init() { garbage.Seldom() }
 
 func main() {}
 
-// The one session, and the graphs and text that the C side reads. Calls come from one thread, so there is no lock.
+// The one session, and its graphs. abi.c lets one thread in at a time.
 var (
 	session  *restore.Session
 	restored []*restore.Graph
-	lastText *C.char
 )
 
 var errClosed = errors.New("call libmedusa: no session is open, or one is open already (call medusa_session_open first, and once)")
 
-// say stores a text for medusa_session_error.
-func say(text string) {
-	if lastText != nil {
-		C.free(unsafe.Pointer(lastText))
-	}
-	lastText = C.CString(text)
-}
+// say gives the calling thread a text for medusa_session_error.
+func say(text string) { C.abi_say(C.CString(text)) }
 
 // fail stores the text of err and returns its number.
 func fail(err error) C.int {
@@ -131,9 +126,6 @@ func goSessionOpen() (code C.int) {
 	return C.int(s.Run())
 }
 
-//export goSessionError
-func goSessionError() *C.char { return lastText }
-
 //export goSessionRestoring
 func goSessionRestoring() C.int {
 	return with(func(s *restore.Session) (int, error) {
@@ -204,12 +196,18 @@ func goSessionWorkspace(bytes *C.uint64_t) C.int {
 	})
 }
 
+// caller is the caller's array, as far as n elements need it.
+func caller[T any](to *T, capacity C.size_t, n int) []T {
+	return unsafe.Slice(to, min(uint64(capacity), uint64(n)))
+}
+
 //export goSessionTriggers
 func goSessionTriggers(batches *C.int64_t, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		all := s.Triggers()
-		for i, b := range all[:min(len(all), int(capacity))] {
-			unsafe.Slice(batches, capacity)[i] = C.int64_t(b)
+		to := caller(batches, capacity, len(all))
+		for i := range to {
+			to[i] = C.int64_t(all[i])
 		}
 		return len(all), nil
 	})
@@ -246,9 +244,7 @@ func goSessionNote(name *C.char, out unsafe.Pointer, capacity C.size_t) C.int {
 		if !ok {
 			return 0, fmt.Errorf("find note %s: the engine left no such note", C.GoString(name))
 		}
-		if capacity > 0 {
-			copy(unsafe.Slice((*byte)(out), capacity), value)
-		}
+		copy(caller((*byte)(out), capacity, len(value)), value)
 		return len(value), nil
 	})
 }
@@ -266,8 +262,9 @@ func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.in
 			}
 			restored = graphs
 		}
-		for i, g := range restored[:min(len(restored), int(capacity))] {
-			to := &unsafe.Slice(out, capacity)[i]
+		graphs := caller(out, capacity, len(restored))
+		for i := range graphs {
+			to, g := &graphs[i], restored[i]
 			to.batch, to.exec = C.int64_t(g.Batch()), C.uint64_t(g.Built())
 			label := unsafe.Slice((*byte)(unsafe.Pointer(&to.label)), len(to.label))
 			clear(label)
@@ -284,9 +281,7 @@ func goSessionKernels(out *C.char, capacity C.size_t) C.int {
 		for _, k := range s.Kernels() {
 			fmt.Fprintf(&text, "%s\t%s\t%s\n", k.How, k.Name, k.Module)
 		}
-		if capacity > 0 {
-			copy(unsafe.Slice((*byte)(unsafe.Pointer(out)), capacity), text.String())
-		}
+		copy(caller((*byte)(unsafe.Pointer(out)), capacity, text.Len()), text.String())
 		return text.Len(), nil
 	})
 }
@@ -317,9 +312,6 @@ func stepOf(name string, step C.medusa_step, arg unsafe.Pointer) func(label stri
 //export goSessionCollectives
 func goSessionCollectives(call C.medusa_collective_call, arg unsafe.Pointer) C.int {
 	return with(func(s *restore.Session) (int, error) {
-		if call == nil {
-			return 0, errors.New("provide collectives: no function")
-		}
 		s.ProvideCollectives(func(c *contract.Collective, stream cuda.Stream) error {
 			made := (*contract.Collective)(C.malloc(C.size_t(unsafe.Sizeof(*c))))
 			defer C.free(unsafe.Pointer(made))
@@ -336,9 +328,6 @@ func goSessionCollectives(call C.medusa_collective_call, arg unsafe.Pointer) C.i
 //export goSessionConnect
 func goSessionConnect(step C.medusa_run, arg unsafe.Pointer) C.int {
 	return with(func(s *restore.Session) (int, error) {
-		if step == nil {
-			return 0, errors.New("provide a step that connects ranks: no function")
-		}
 		s.ProvideConnect(func() error {
 			if code := C.call_run(step, arg); code != 0 {
 				return fmt.Errorf("connect the calls of graphs: the engine's function returned %d", int(code))

@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,15 +17,18 @@ import (
 )
 
 // sessionEngine compiles an engine in C that goes through libmedusa.so.
-func sessionEngine(t *testing.T) string {
+func sessionEngine(t *testing.T) string { return sessionProgram(t, "session") }
+
+// sessionProgram compiles a program of cmd/libmedusa/test.
+func sessionProgram(t *testing.T, name string) string {
 	t.Helper()
 	testenv.Build(t, "lib", "bin", "build/lib/libmedusa.so")
-	out := filepath.Join(t.TempDir(), "session")
+	out := filepath.Join(t.TempDir(), name)
 	lib := testenv.Path(t, "build", "lib")
 	cc := exec.Command("cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "build", "generated"), "-I"+testenv.Path(t, "interpose", "preload"),
 		"-I"+testenv.Path(t, "interpose", "test"), "-I"+testenv.Path(t, "cmd", "libmedusa"), "-o", out,
-		testenv.Path(t, "cmd", "libmedusa", "test", "session.c"), filepath.Join(lib, "libmedusa.so"),
+		testenv.Path(t, "cmd", "libmedusa", "test", name+".c"), filepath.Join(lib, "libmedusa.so"),
 		testenv.Path(t, "build", "simulated", "libcuda.so.1"), "-ldl", "-Wl,-rpath,"+lib)
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -68,7 +73,7 @@ func TestPanicsEndAtTheABI(t *testing.T) {
 	engine := sessionEngine(t)
 	path, _ := materialized(t, engine)
 	native := strings.Fields(run(t, engine))
-	for _, at := range []string{"identify", "kv_bytes", "workspace", "graphs", "note", "tensor", "kernels", "usable"} {
+	for _, at := range []string{"kv_bytes", "workspace", "graphs", "note", "tensor", "kernels", "usable"} {
 		file := filepath.Join(t.TempDir(), "status.json")
 		p := must(t, []string{"SESSION_PANICS=" + at}, "medusa", "restore", "--status", file, path, "--", engine)
 		got := strings.Fields(p.stdout)
@@ -78,6 +83,25 @@ func TestPanicsEndAtTheABI(t *testing.T) {
 		st, err := status.Read(file)
 		if err != nil || at != "usable" && (st.Status != status.Native || st.Reason != "internal") {
 			t.Errorf("%s: status %+v, %v", at, st, err)
+		}
+	}
+}
+
+// A function that is called as the header forbids returns MEDUSA_MISUSE, whatever it is and however it is wrong.
+func TestMisuse(t *testing.T) {
+	cmd := exec.Command(sessionProgram(t, "misuse"))
+	cmd.Env = testenv.Simulated(t)
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(out), "wrong") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	header, err := os.ReadFile(testenv.Path(t, "cmd", "libmedusa", "libmedusa.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range regexp.MustCompile(`(?m)^int (medusa_session_\w+)\(`).FindAllStringSubmatch(string(header), -1) {
+		if !slices.Contains(strings.Fields(string(out)), f[1]) {
+			t.Errorf("%s is not called", f[1])
 		}
 	}
 }
@@ -95,9 +119,6 @@ func TestExportedFunctionsAreGuarded(t *testing.T) {
 			continue
 		}
 		exported++
-		if f.Name.Name == "goSessionError" {
-			continue // it returns a variable
-		}
 		guarded := false
 		switch first := f.Body.List[0].(type) {
 		case *ast.ReturnStmt:

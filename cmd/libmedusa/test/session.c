@@ -96,31 +96,40 @@ static void end(const char *how)
 		CHECK(medusa_session_invalidate("the engine sleeps"));
 }
 
+#define BAD ((void *)8) /* an address that is neither NULL nor memory */
+
 static void provoke(const char *at)
 {
 	const char *wanted = getenv("SESSION_PANICS");
 	int rc = 0;
 	if (!wanted || strcmp(wanted, at) != 0 || medusa_session_restoring() != 1)
 		return;
-	if (strcmp(at, "identify") == 0)
-		rc = medusa_session_identify(NULL, NULL, SIZE_MAX);
 	if (strcmp(at, "kv_bytes") == 0)
-		rc = medusa_session_kv_bytes(NULL);
+		rc = medusa_session_kv_bytes(BAD);
 	if (strcmp(at, "workspace") == 0)
-		rc = medusa_session_workspace(NULL);
+		rc = medusa_session_workspace(BAD);
 	if (strcmp(at, "graphs") == 0)
-		rc = medusa_session_graphs(NULL, 1);
+		rc = medusa_session_graphs(BAD, 1);
 	if (strcmp(at, "note") == 0)
-		rc = medusa_session_note("adds", NULL, 1);
+		rc = medusa_session_note("adds", BAD, 1);
 	if (strcmp(at, "tensor") == 0)
-		rc = medusa_session_tensor("bias", NULL);
+		rc = medusa_session_tensor("bias", BAD);
 	if (strcmp(at, "kernels") == 0)
-		rc = medusa_session_kernels(NULL, 1);
+		rc = medusa_session_kernels(BAD, 1);
 	if (strcmp(at, "usable") == 0)
-		rc = medusa_session_usable(0, NULL);
+		rc = medusa_session_usable(0, BAD);
 	fprintf(stderr, "session: %s: %d %s\n", at, rc, medusa_session_error());
 	if (rc != MEDUSA_FALLBACK)
 		exit(10);
+}
+
+/* Runs inside of medusa_session_ready, which a refusal or a close would leave without its session. */
+static int64_t self_test(void *arg, void *out, size_t capacity)
+{
+	if (arg || capacity < 6 || medusa_session_refuse("too late") != MEDUSA_MISUSE || medusa_session_close() != MEDUSA_MISUSE)
+		return -1;
+	memcpy(out, "tokens", 6);
+	return 6;
 }
 
 int main(void)
@@ -141,7 +150,6 @@ int main(void)
 	CHECK(cuModuleLoadData(&module, module_ptx));
 	CHECK(cuModuleGetFunction(&add_one, module, "add_one"));
 	CHECK(cuModuleGetFunction(&add, module, "add"));
-	provoke("identify");
 	medusa_session_identify(keys, values, 1);
 	input = alloc(BYTES);
 	weight = alloc(BYTES);
@@ -168,7 +176,7 @@ int main(void)
 	if (run == MEDUSA_RESTORE && !captured && medusa_session_restoring() != 1)
 		capture();
 	enter("ready");
-	if (medusa_session_ready(NULL, NULL) != 0)
+	if (medusa_session_ready(self_test, NULL) != 0)
 		return 7;
 	if (!captured && (medusa_session_usable(1, &exec) >= 0 || medusa_session_usable(SIZE_MAX, &exec) >= 0 || medusa_session_tensor("nobody", &at) != 0))
 		return 8;
