@@ -65,12 +65,36 @@ func (m *Maker) Make(ctx context.Context, out io.Writer) (Counts, error) {
 	return Counts{len(sources), n}, err
 }
 
-// program compiles each source that has no bytecode of its time and size. A source that does not compile is left out.
+// program compiles each source, and puts the bytecode in place unless the image has the same. The image's is compared as bytes: an interpreter
+// that unmarshals hostile ones runs them. A source that does not compile is left out.
 const program = `
-import compileall, os, py_compile, sys
+import importlib.util, os, py_compile, sys
+
+def of_source(data, name):
+    "Whether an interpreter takes the bytecode for that of the source."
+    flags = int.from_bytes(data[4:8], "little")
+    if flags == 0:
+        stat = os.stat(name)
+        return data[8:16] == b"".join((n & 0xffffffff).to_bytes(4, "little") for n in (int(stat.st_mtime), stat.st_size))
+    with open(name, "rb") as source:
+        return flags in (1, 3) and data[8:16] == importlib.util.source_hash(source.read())
+
+def read(name):
+    if os.path.exists(name):
+        with open(name, "rb") as file:
+            return file.read()
+    return b""
 
 for name in sys.stdin.read().split("\0"):
-    compileall.compile_file(os.path.abspath(name), stripdir=os.getcwd(), prependdir="/", quiet=2, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    at = importlib.util.cache_from_source(name, optimization="")
+    new = at + ".new"
+    if not py_compile.compile(name, new, "/" + name, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH):
+        continue
+    made, had = read(new), read(at)
+    if had[:4] == made[:4] and had[16:] == made[16:] and of_source(had, name):
+        os.remove(new)
+    else:
+        os.replace(new, at)
 `
 
 // compile has an interpreter for each processor.

@@ -102,7 +102,19 @@ func unpackAll(t *testing.T, folder string, layers ...*bytes.Buffer) {
 	}
 }
 
-// The image's interpreter takes the bytecode: sources that are exchanged for others of the same time and size are not looked at. Tracebacks name the files of the image.
+// imported imports modules from a folder and returns what program prints.
+func imported(t *testing.T, python, folder, program string) string {
+	t.Helper()
+	cmd := exec.Command(python, "-c", program)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// The image's interpreter takes the bytecode: it compiles none of these modules. Tracebacks name the files of the image.
 func TestBytecodeIsUsed(t *testing.T) {
 	python, version := testenv.Interpreter(t)
 	folder := "opt/venv/lib/python" + version + "/site-packages/"
@@ -113,18 +125,60 @@ func TestBytecodeIsUsed(t *testing.T) {
 	}
 	root := t.TempDir()
 	unpackAll(t, root, image, out)
-	for name, text := range map[string]string{"a.py": "value = 7\n", "p/__init__.py": "value = 8\n"} {
-		name = filepath.Join(root, folder, name)
-		if err := errors.Join(os.WriteFile(name, []byte(text), 0o644), os.Chtimes(name, stamp, stamp)); err != nil {
+	program := `
+import importlib._bootstrap_external as external
+external._compile_bytecode, real = lambda *args, **named: taken.append(1) or real(*args, **named), external._compile_bytecode
+taken = []
+import a, p, marshal
+print(len(taken), a.value, p.value, marshal.loads(open(a.__cached__, 'rb').read()[16:]).co_filename)`
+	if got, want := imported(t, python, filepath.Join(root, folder), program), "2 1 2 /"+folder+"a.py\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Where times do not tell, old bytecode never runs: that of a source which is exchanged for another of the same time and length after the image was
+// made, and that which the image has of an earlier source.
+func TestOldBytecodeDoesNotRun(t *testing.T) {
+	python, version := testenv.Interpreter(t)
+	folder := "opt/venv/lib/python" + version + "/site-packages/"
+	first := layer(t, [2]string{folder + "a.py", "value = 1\n"}, [2]string{folder + "b.py", "value = 2\n"})
+	patched := layer(t, [2]string{folder + "a.py", "value = 7\n"})
+	root := t.TempDir()
+	unpackAll(t, root, first)
+	if out, err := exec.Command(python, "-m", "compileall", "-q", "-s", root, "-p", "/", filepath.Join(root, folder)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var own [][2]string // bytecode by times, as pip leaves it
+	for _, name := range []string{"a.py", "b.py"} {
+		data, err := os.ReadFile(filepath.Join(root, compiled(folder+name, version)))
+		if err != nil {
 			t.Fatal(err)
 		}
+		own = append(own, [2]string{compiled(folder+name, version), string(data)})
 	}
-	program := "import a, p, marshal; print(a.value, p.value, marshal.loads(open(a.__cached__, 'rb').read()[16:]).co_filename)"
-	cmd := exec.Command(python, "-c", program)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, folder), "PYTHONDONTWRITEBYTECODE=1")
-	got, err := cmd.CombinedOutput()
-	if want := "1 2 /" + folder + "a.py\n"; err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
+	ours, _, err := made(t, python, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		baked, later []*bytes.Buffer
+		compiled     int
+	}{
+		"patched after baking":        {[]*bytes.Buffer{first}, []*bytes.Buffer{patched}, 2},
+		"baked again":                 {[]*bytes.Buffer{first, ours, patched}, nil, 1},
+		"patched over pip's own":      {[]*bytes.Buffer{first, layer(t, own...), patched}, nil, 1},
+		"pip's own, of these sources": {[]*bytes.Buffer{first, patched, layer(t, own[1])}, nil, 1},
+	} {
+		out, counts, err := made(t, python, row.baked...)
+		if err != nil || counts.Compiled != row.compiled {
+			t.Errorf("%s: %+v, %v", name, counts, err)
+		}
+		root := t.TempDir()
+		unpackAll(t, root, append(append(row.baked, out), row.later...)...)
+		got := imported(t, python, filepath.Join(root, folder), "import a, b; print(a.value, b.value)")
+		if got != "7 2\n" {
+			t.Errorf("%s: %s, want the patched value", name, got)
+		}
 	}
 }
 

@@ -2,8 +2,8 @@
 // __pycache__, each container compiles them anew.
 //
 // In: the layers of an image, as tar archives, and an interpreter of the version that the image's packages are for. Out: one more layer, as
-// a tar archive, with the bytecode that is missing or is not of its source. The interpreter writes it as it always does: the image's Python
-// compares each file with the time and the size of its source, and compiles a source again if that changes later. Fails: for an archive
+// a tar archive, with the bytecode that is missing or is not of its source. The image's Python compares each file with the hash of its source
+// (PEP 552), and compiles a source again if that changes later. Times do not tell: a reproducible image gives all files the same. Fails: for an archive
 // that is damaged or larger than the bounds, with the disk's errors, and for an interpreter that does not run or whose version no package
 // is for. A source that does not compile has no bytecode, as in the image itself.
 package bytecode

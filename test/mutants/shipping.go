@@ -67,7 +67,7 @@ var shipping = []mutant{
 	{"server that knows nothing of Medusa", negate, "./interpose", "TestUnmarkedCapture"},
 	{"end at the identity", replace("atomic_load(&identified)", "!atomic_load(&identified)"), "./interpose", "TestEndAtIdentity"},
 	{"sources that a later layer removes", never, "./artifacts/bytecode", "TestLayers"},
-	{"the time of a source", replace("stamp, stamp", "stamp, stamp.Add(time.Hour)"), "./artifacts/bytecode", "TestBytecodeIsUsed"},
+	{"the time of a source", replace("stamp, stamp", "stamp, stamp.Add(time.Hour)"), "./artifacts/bytecode", "TestOldBytecodeDoesNotRun"},
 	{"bytecode that the image has", replace(" || err == nil && info.ModTime().Unix() == 0", ""), "./artifacts/bytecode", "TestLayers"},
 	{"layers are what their digests say", never, "./artifacts/oci", "TestPrecompileRefuses"},
 	{"how a kernel was found", replace("r.copies[module]", "r.copies[module+1]"), "./test/e2e", "TestKernelsFromImages"},
