@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"medusa/internal/contract"
 	"medusa/internal/private"
+	"medusa/internal/yamlfile"
 )
 
 // Policy says which artifacts may be used. The zero value lets all pass, with a warning about those that another user made.
@@ -83,7 +82,7 @@ func readPolicy(path string) (*Policy, error) {
 	if err := private.Check(path); err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +92,12 @@ func readPolicy(path string) (*Policy, error) {
 			Name    string   `yaml:"name"`
 			File    string   `yaml:"file"`
 			Scopes  []string `yaml:"scopes"`
-			Expires string   `yaml:"expires"`
+			Expires *string  `yaml:"expires"`
 		} `yaml:"keys"`
 		Minimum map[string]uint64 `yaml:"minimum"`
 	}
-	if err := yaml.UnmarshalWithOptions(data, &file, yaml.DisallowUnknownField()); err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, false))
+	if _, err := yamlfile.Decode(filepath.Base(path), data, &file); err != nil {
+		return nil, err
 	}
 	p := &Policy{Minimum: file.Minimum}
 	switch file.Mode {
@@ -112,14 +111,17 @@ func readPolicy(path string) (*Policy, error) {
 		if k.Name == "" || k.File == "" {
 			return nil, errors.New("a key needs a name and a file")
 		}
+		if k.Scopes != nil && len(k.Scopes) == 0 {
+			return nil, fmt.Errorf("key %s: scopes is empty (leave it out if the key may sign for all repositories)", k.Name)
+		}
 		key := Key{Name: k.Name, Scopes: k.Scopes}
 		for _, s := range k.Scopes {
 			if host, _, found := strings.Cut(s, "/"); !found || strings.Contains(host, "*") {
 				return nil, fmt.Errorf("key %s: scope %q: want REGISTRY/REPOSITORY, with * only after the first /", k.Name, s)
 			}
 		}
-		if k.Expires != "" {
-			if key.Expires, err = time.Parse(time.DateOnly, k.Expires); err != nil {
+		if k.Expires != nil {
+			if key.Expires, err = time.Parse(time.DateOnly, *k.Expires); err != nil {
 				return nil, fmt.Errorf("key %s: expires: %w", k.Name, err)
 			}
 		}

@@ -152,7 +152,8 @@ func TestReadPolicy(t *testing.T) {
 		t.Fatalf("%+v %v", p, err)
 	}
 	for text, why := range map[string]string{
-		"":                 "want warn or required",
+		"":                 "needs one document",
+		"keys: []":         "want warn or required",
 		"mode: maybe\n":    `mode "maybe"`,
 		"mode: required":   "needs keys",
 		"mode: warn\nx: 1": "x",
@@ -162,10 +163,24 @@ func TestReadPolicy(t *testing.T) {
 		strings.Replace(good, "r/llm/*", "r*/llm", 1):      `scope "r*/llm"`,
 		strings.Replace(good, "llama: 7", "llama:1: 7", 1): "without a tag",
 		strings.Replace(good, "name: a", "name: ''", 1):    "needs a name",
+		strings.Replace(good, "llama: 7", "llama: 010", 1): "trust.yaml:8:16: read YAML: 010 begins with 0",
+		strings.Replace(good, "llama: 7", "llama: 7.9", 1): "trust.yaml:8:16: read YAML: the field needs a whole number, not 7.9",
+		strings.Replace(good, "llama: 7", "llama:", 1):     "trust.yaml:8:16: read YAML: the field has no value",
+		strings.Replace(good, "2030-01-01", "''", 1):       "expires",
+		strings.Replace(good, " 2030-01-01", "", 1):        "trust.yaml:6:13: read YAML: the field has no value",
+		strings.Replace(good, " [r/llm/*]", "", 1):         "trust.yaml:5:12: read YAML: the field has no value",
+		strings.Replace(good, "[r/llm/*]", "[]", 1):        "key a: scopes is empty",
+		good + "  <<: {r/llm/llama: 1}\n":                  "trust.yaml:9:3: read YAML: merge keys",
+		"mode: warn\n---\n" + good:                         "needs one document",
+		good + "x: " + strings.Repeat("[", 1000):           "nests too deeply",
 	} {
 		write(text)
+		began := time.Now()
 		if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%q: %v, want %q", text, err, why)
+			t.Errorf("%.200q: %.200v, want %q", text, err, why)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%.200q: took %v", text, took)
 		}
 	}
 	write(good)

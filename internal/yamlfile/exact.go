@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
 
-// exact refuses scalars that the library would change without a word: it cuts 1.5 to 1 if the field is whole, and a text 0.90 becomes 0.9.
+// exact refuses what the library would change without a word, or read otherwise than most people do: it cuts 1.5 to 1 if the field is whole, a
+// text 0.90 becomes 0.9, 010 becomes 8, a field without a value becomes 0 or the empty list, and a merged key replaces the one beside it.
 type exact struct {
 	anchors map[string]ast.Node
 	seen    map[visit]bool
+	sizes   map[ast.Node]int
 }
 
 // visit is a node that is read as a type. Aliases may lead to it many times, or from itself.
@@ -23,7 +26,7 @@ type visit struct {
 }
 
 func newExact(root ast.Node) *exact {
-	e := &exact{anchors: map[string]ast.Node{}, seen: map[visit]bool{}}
+	e := &exact{anchors: map[string]ast.Node{}, seen: map[visit]bool{}, sizes: map[ast.Node]int{}}
 	ast.Walk(e, root)
 	return e
 }
@@ -57,7 +60,7 @@ func (e *exact) check(n ast.Node, as reflect.Type) error {
 			return nil
 		}
 		for _, item := range n.Values {
-			if err := e.check(item, as.Elem()); err != nil {
+			if err := e.value(item, as.Elem()); err != nil {
 				return err
 			}
 		}
@@ -77,25 +80,45 @@ func (e *exact) check(n ast.Node, as reflect.Type) error {
 
 // field checks the value of a key.
 func (e *exact) field(n *ast.MappingValueNode, as reflect.Type) error {
+	// mutant: merge keys
 	if _, merge := n.Key.(*ast.MergeKeyNode); merge {
-		return e.check(n.Value, as)
+		return inexact(n.Key, "merge keys (<<) are not read: write the fields out")
 	}
 	switch as.Kind() {
 	case reflect.Map:
-		return e.check(n.Value, as.Elem())
+		if err := e.check(n.Key, as.Key()); err != nil {
+			return err
+		}
+		return e.value(n.Value, as.Elem())
 	case reflect.Struct:
 		for i := range as.NumField() {
 			f := as.Field(i)
 			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name == n.Key.GetToken().Value {
-				return e.check(n.Value, f.Type)
+				return e.value(n.Value, f.Type)
 			}
 		}
 	}
 	return nil
 }
 
+// value checks a node that has to hold a value.
+func (e *exact) value(n ast.Node, as reflect.Type) error {
+	// mutant: fields without a value
+	if _, null := n.(*ast.NullNode); null {
+		return inexact(n, "the field has no value (leave it out)")
+	}
+	return e.check(n, as)
+}
+
+// octal is a number that is read by the base 8 or by the base 10, depending on the version of YAML.
+var octal = regexp.MustCompile(`^[+-]?0[0-9_]`)
+
 func scalar(n ast.Node, kind reflect.Kind) error {
 	value, text := 0.0, n.GetToken().Value
+	// mutant: octal numbers
+	if kind >= reflect.Int && kind <= reflect.Float64 && octal.MatchString(text) && !strings.Contains(text, ".") {
+		return inexact(n, "%s begins with 0: write the number without it", text)
+	}
 	switch n := n.(type) {
 	case *ast.IntegerNode:
 		if kind == reflect.String && fmt.Sprint(n.Value) != text {

@@ -45,6 +45,12 @@ func (e *FieldError) Unwrap() error { return e.Err }
 // maxBytes bounds the files.
 const maxBytes = 1 << 20
 
+var (
+	errLong  = fmt.Errorf("it has too many values (at most %d keys, values and signs)", maxTokens)
+	errDeep  = errors.New("read YAML: it nests too deeply")
+	errLarge = errors.New("aliases stand for too many values, or for themselves")
+)
+
 // Read reads a file that people write by hand.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
@@ -64,25 +70,25 @@ func Decode(name string, data []byte, v any) (*ast.File, error) {
 		if len(data) > maxBytes {
 			return fmt.Errorf("%d bytes (at most %d)", len(data), maxBytes)
 		}
-		var err error
+		err := shallow(string(data))
+		if err != nil {
+			return err
+		}
 		if file, err = parser.ParseBytes(data, 0); err != nil {
 			return err
 		}
 		if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 			return errors.New("needs one document")
 		}
-		if err := yaml.NodeToValue(file.Docs[0].Body, v, yaml.Strict()); err != nil {
-			return err
+		body := file.Docs[0].Body
+		// mutant: size of what aliases stand for
+		if newExact(body).expanded(body) > maxNodes {
+			return errLarge
 		}
-		return newExact(file.Docs[0].Body).check(file.Docs[0].Body, reflect.TypeOf(v))
+		return DecodeNode(body, v)
 	})
 	if err == nil {
 		return file, nil
-	}
-	var at *Error
-	if errors.As(err, &at) {
-		at.File = name
-		return nil, at
 	}
 	if at, ok := TokenError(name, err); ok {
 		return nil, at
@@ -90,8 +96,23 @@ func Decode(name string, data []byte, v any) (*ast.File, error) {
 	return nil, &Error{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
 }
 
-// TokenError converts an error of the YAML library that has a position.
+// DecodeNode reads a part of a decoded file into v, as Decode reads all of it. TokenError gives its errors the file's name.
+func DecodeNode(n ast.Node, v any) error {
+	return Guard(func() error {
+		if err := yaml.NodeToValue(n, v, yaml.Strict()); err != nil {
+			return err
+		}
+		return newExact(n).check(n, reflect.TypeOf(v))
+	})
+}
+
+// TokenError converts an error with a position in a file whose name it lacks.
 func TokenError(name string, err error) (*Error, bool) {
+	var unnamed *Error
+	if errors.As(err, &unnamed) && unnamed.File == "" {
+		unnamed.File = name
+		return unnamed, true
+	}
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
 		return nil, false

@@ -154,6 +154,8 @@ func TestScenarioErrorsHavePositions(t *testing.T) {
 		{"{name: b, slo_s: 5}", "{name: c}", ":8:", "no model"},
 		{"{strategy: restored}", "{strategy: restord}", ":11:", "unknown strategy"},
 		{"{strategy: restored}", "{strategie: restored}", ":11:29", "unknown field"},
+		{"{strategy: restored}", "{cluster: {slots: 7.9}}", ":11:46", "whole number, not 7.9"},
+		{"{strategy: restored}", "{cluster: {slots: 010}}", ":11:46", "010 begins with 0"},
 		{"compare: order", "compare: older", ":13:", "unknown compare"},
 		{"metric: ttft_p99", "metric: ttft_p100", ":13:", "no metric"},
 		{"[restored, native]", "[restored, nativ]", ":13:", "no variant"},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/goccy/go-yaml"
-
 	"medusa/internal/yamlfile"
 )
 
@@ -74,8 +72,7 @@ func (s *Scenario) variant(i int) (*Scenario, error) {
 		return nil, errors.New("check scenario: a variant needs a name")
 	}
 	if c.With != nil {
-		err := yamlfile.Guard(func() error { return yaml.NodeToValue(c.With, &v, yaml.Strict()) })
-		if err != nil {
+		if err := yamlfile.DecodeNode(c.With, &v); err != nil {
 			return nil, fmt.Errorf("read variant %s: %w", c.Name, err)
 		}
 	}
