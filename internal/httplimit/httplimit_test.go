@@ -21,7 +21,7 @@ func listen(t *testing.T, limits Limits, h http.HandlerFunc) string {
 		t.Fatal(err)
 	}
 	s := &http.Server{Handler: h}
-	go func() { _ = s.Serve(Listen(l, limits)) }()
+	go func() { _ = s.Serve(New(limits).Listen(l)) }()
 	t.Cleanup(func() { _ = s.Close() })
 	return l.Addr().String()
 }

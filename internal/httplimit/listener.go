@@ -7,25 +7,31 @@ import (
 	"time"
 )
 
-// Limits bound the connections of a listener.
+// Limits bound connections.
 type Limits struct {
 	Connections int           // of all clients
 	Client      int           // of one client: an IPv4 address, or the first half of an IPv6 address
 	Stall       time.Duration // for which a client may not read while an answer waits for it
 }
 
-// Listen returns a listener with limits. A handler need not set a write deadline; if it sets one, the earlier of the two counts.
-func Listen(l net.Listener, limits Limits) net.Listener {
-	return &listener{Listener: l, limits: limits, of: map[netip.Prefix]int{}}
-}
-
-type listener struct {
-	net.Listener
+// Connections counts the connections of one listener or several, which share its limits.
+type Connections struct {
 	limits Limits
 
 	mu  sync.Mutex
 	all int
 	of  map[netip.Prefix]int
+}
+
+// New makes a Connections without any.
+func New(limits Limits) *Connections { return &Connections{limits: limits, of: map[netip.Prefix]int{}} }
+
+// Listen returns a listener with the limits. A handler need not set a write deadline; if it sets one, the earlier of the two counts.
+func (c *Connections) Listen(l net.Listener) net.Listener { return &listener{l, c} }
+
+type listener struct {
+	net.Listener
+	all *Connections
 }
 
 // Accept implements [net.Listener].
@@ -36,8 +42,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		who := client(c.RemoteAddr())
-		if l.enter(who) {
-			return &conn{Conn: c, stall: l.limits.Stall, leave: sync.OnceFunc(func() { l.exit(who) })}, nil
+		if l.all.enter(who) {
+			return &conn{Conn: c, stall: l.all.limits.Stall, leave: sync.OnceFunc(func() { l.all.exit(who) })}, nil
 		}
 		_ = c.Close()
 	}
@@ -57,24 +63,24 @@ func client(a net.Addr) netip.Prefix {
 	return netip.PrefixFrom(ip, bits).Masked()
 }
 
-func (l *listener) enter(who netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *Connections) enter(who netip.Prefix) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	// mutant: connections of a client
-	if l.all >= l.limits.Connections || who.IsValid() && l.of[who] >= l.limits.Client {
+	if c.all >= c.limits.Connections || who.IsValid() && c.of[who] >= c.limits.Client {
 		return false
 	}
-	l.all++
-	l.of[who]++
+	c.all++
+	c.of[who]++
 	return true
 }
 
-func (l *listener) exit(who netip.Prefix) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.of[who]--; l.of[who] == 0 {
-		delete(l.of, who)
+func (c *Connections) exit(who netip.Prefix) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all--
+	if c.of[who]--; c.of[who] == 0 {
+		delete(c.of, who)
 	}
 }
 
