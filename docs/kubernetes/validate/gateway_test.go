@@ -157,3 +157,27 @@ func checkObject(t *testing.T, name string, doc []byte, definitions map[string]*
 	}
 	return head.Kind, nil
 }
+
+// Each agent has a policy for the artifacts of its engines, and no container can write to the policy or its keys.
+func TestAgentsHaveAPolicy(t *testing.T) {
+	var d appsv1.DaemonSet
+	if err := strict(documents(t, "gateway/agents.yaml")[0], &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MEDUSA_TRUST" })
+		if at < 0 {
+			t.Errorf("container %s has no policy", c.Name)
+			continue
+		}
+		policy := c.Env[at].Value
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == policy }) {
+			t.Errorf("container %s: %s is not mounted", c.Name, policy)
+		}
+		for _, m := range c.VolumeMounts {
+			if filepath.Dir(m.MountPath) == filepath.Dir(policy) && !m.ReadOnly {
+				t.Errorf("container %s can write to %s", c.Name, m.MountPath)
+			}
+		}
+	}
+}

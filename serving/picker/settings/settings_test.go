@@ -1,12 +1,14 @@
 package settings
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"medusa/artifacts/trust"
 	"medusa/serving/gateway"
 )
 
@@ -80,5 +82,16 @@ func TestManifests(t *testing.T) {
 	}
 	if a.Agent == nil || a.Agent.Secret != s.Secret || len(a.Models) != len(s.Models) || a.Models[0].Name != s.Models[0].Name {
 		t.Errorf("the picker has %+v, the agents have %+v", s, a)
+	}
+	policy, err := os.ReadFile(filepath.Join(folder, "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := t.TempDir() // with a key in place of the cluster's
+	if err := errors.Join(trust.Generate(filepath.Join(beside, "release.key")), os.WriteFile(filepath.Join(beside, "policy.yaml"), policy, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := trust.ReadPolicy(filepath.Join(beside, "policy.yaml")); err != nil || !p.Required || len(p.Keys) != 1 {
+		t.Errorf("policy %+v, %v", p, err)
 	}
 }
