@@ -83,7 +83,7 @@ func ask(ctx context.Context, method, address, body string) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultTransport.RoundTrip(req) // which follows no redirects
 	if err != nil {
 		return err
 	}

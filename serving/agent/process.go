@@ -233,7 +233,7 @@ func (p *Process) send(ctx context.Context, method, path, key string) (*http.Res
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	return http.DefaultClient.Do(r)
+	return http.DefaultTransport.RoundTrip(r) // which follows no redirects: an answer, and the key, are the engine's
 }
 
 // Stop implements [Engine].

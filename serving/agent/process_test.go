@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,5 +196,18 @@ func TestEndWithinHealthCheck(t *testing.T) {
 	}
 	if err := <-started; err == nil || !strings.Contains(err.Error(), "address in use") || ctx.Err() != nil {
 		t.Errorf("the start returns %v", err)
+	}
+}
+
+// An engine that redirects does not lend its key, or its health, to another program.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	engine := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
+	defer engine.Close()
+	p := &Process{url: engine.URL, key: "key"}
+	if err := p.Healthy(t.Context()); err == nil || asked.Load() > 0 {
+		t.Errorf("%v, the other program was asked %d times", err, asked.Load())
 	}
 }

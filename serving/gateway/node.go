@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"medusa/internal/httplimit"
 	"medusa/serving/agent"
 	"medusa/serving/agent/link"
 	"medusa/serving/schedule"
@@ -23,6 +24,7 @@ type Node struct {
 	setup  *setup
 	secret link.Secret
 	boot   string
+	bodies *httplimit.Bodies
 	cards  []*card
 }
 
@@ -30,6 +32,7 @@ type Node struct {
 type card struct {
 	node *Node
 	gpu  int
+	at   *net.TCPAddr // where it listens
 
 	mu      sync.Mutex
 	next    int        // number of the next request
@@ -61,7 +64,8 @@ func NewNode(s *Spec, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{machine: newMachine(s, o), spec: s, setup: now, secret: secret, boot: rand.Text()}
+	n := &Node{machine: newMachine(s, o), spec: s, setup: now, secret: secret, boot: rand.Text(),
+		bodies: httplimit.NewBodies(max(bodyRoom, s.MaxBody))}
 	for gpu := range now.gpus {
 		n.cards = append(n.cards, &card{node: n, gpu: gpu, inside: map[*visitor]bool{}, news: news{changed: make(chan struct{})}})
 	}
@@ -138,12 +142,19 @@ func (k *card) leave(v *visitor, service float64) {
 	k.admit()
 }
 
+// nodeLimits bound the connections of all GPUs. A gateway in front is one client, and each of its requests here has a connection.
+var nodeLimits = httplimit.Limits{Connections: 2048, Client: 1024, Stall: 10 * time.Second}
+
+// bodyRoom is the memory for the bodies of all requests of a node, unless one body may be larger.
+const bodyRoom = 64 << 20
+
 // Listen ends engines that an earlier agent has left, and opens the ports of all GPUs, or none.
 func (n *Node) Listen() (list []net.Listener, err error) {
 	if err := n.open(n.spec.State); err != nil {
 		return nil, err
 	}
-	for _, address := range n.spec.Agent.Listen {
+	connections := httplimit.New(nodeLimits)
+	for i, address := range n.spec.Agent.Listen {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			for _, open := range list {
@@ -151,7 +162,8 @@ func (n *Node) Listen() (list []net.Listener, err error) {
 			}
 			return nil, fmt.Errorf("serve GPU: %w", err)
 		}
-		list = append(list, l)
+		n.cards[i].at = l.Addr().(*net.TCPAddr)
+		list = append(list, connections.Listen(l))
 	}
 	return list, nil
 }
@@ -160,7 +172,8 @@ func (n *Node) Listen() (list []net.Listener, err error) {
 func (n *Node) Serve(ctx context.Context, listeners []net.Listener) error {
 	servers, served := make([]*http.Server, len(listeners)), make(chan error, len(listeners))
 	for i, l := range listeners {
-		servers[i] = &http.Server{Handler: n.cards[i].handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+		servers[i] = &http.Server{Handler: n.cards[i].handler(), MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+			IdleTimeout: 5 * time.Minute}
 		go func() { served <- servers[i].Serve(l) }()
 	}
 	var err error

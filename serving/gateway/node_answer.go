@@ -3,13 +3,15 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
 	"medusa/internal/apierror"
+	"medusa/internal/httplimit"
 	"medusa/serving/agent"
 	"medusa/serving/agent/link"
 )
@@ -27,27 +29,35 @@ func (k *card) handler() http.Handler {
 // answer runs a request that a picker has sent here.
 func (k *card) answer(w http.ResponseWriter, r *http.Request) {
 	n := k.node
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, n.spec.MaxBody))
+	// The ticket is judged before any of the body is read.
+	id, model, err := n.secret.CheckTicket(r.Header.Get(link.HeaderTicket), time.Now())
 	if err != nil {
-		classify(err).Write(w)
+		refuse(w, &apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket", Message: err.Error()})
+		return
+	}
+	place, ok := n.setup.functions[model]
+	if !ok {
+		refuse(w, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
+			Message: fmt.Sprintf("the model %q does not exist here", model)})
+		return
+	}
+	body := n.bodies.New(n.spec.MaxBody)
+	defer body.Release()
+	if _, err := body.ReadFrom(r.Body); err != nil {
+		refuse(w, unread(err))
 		return
 	}
 	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(body, &asked); err != nil {
+	if err := json.Unmarshal(body.Bytes(), &asked); err != nil {
 		(&apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}).Write(w)
 		return
 	}
-	id, err := n.secret.CheckTicket(r.Header.Get(link.HeaderTicket), asked.Model, time.Now())
-	if err != nil {
-		(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket", Message: err.Error()}).Write(w)
-		return
-	}
-	place, ok := n.setup.functions[asked.Model]
-	if !ok {
-		(&apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
-			Message: fmt.Sprintf("the model %q does not exist here", asked.Model)}).Write(w)
+	// mutant: tickets for another model
+	if asked.Model != model {
+		(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket",
+			Message: fmt.Sprintf("the ticket is for the model %q", model)}).Write(w)
 		return
 	}
 	timeout := seconds(n.setup.models[place].Timeout)
@@ -57,7 +67,7 @@ func (k *card) answer(w http.ResponseWriter, r *http.Request) {
 	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // as in Server.answer
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	r.Header.Del(link.HeaderTicket) // it is for this server
-	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
+	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body.Bytes()}
 	switch err := k.run(ctx, id, place, p); {
 	case err == nil:
 	case p.begun:
@@ -68,6 +78,23 @@ func (k *card) answer(w http.ResponseWriter, r *http.Request) {
 	default:
 		classify(err).Write(w)
 	}
+}
+
+// refuse answers a request whose body is not read, and ends its connection: the rest of the body is not worth reading.
+func refuse(w http.ResponseWriter, e *apierror.Error) {
+	w.Header().Set("Connection", "close")
+	e.Write(w)
+}
+
+// unread is the error for a body that could not be read.
+func unread(err error) *apierror.Error {
+	switch {
+	case errors.Is(err, httplimit.ErrFull):
+		return &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "busy", Message: err.Error(), Retry: 1}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &apierror.Error{Status: http.StatusRequestTimeout, Kind: apierror.Request, Code: "timeout", Message: "the body did not come in time"}
+	}
+	return classify(err)
 }
 
 // run holds a request until it has a place and its engine answers, and passes it on. The place is free afterwards in each case.

@@ -78,7 +78,7 @@ const (
 func (k *card) report(w http.ResponseWriter, r *http.Request) {
 	n := k.node
 	proof := r.Header.Get(link.HeaderProof)
-	if err := n.secret.CheckAsk(proof, time.Now()); err != nil {
+	if err := n.secret.CheckAsk(proof, time.Now(), k.addresses()); err != nil {
 		(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_proof", Message: err.Error()}).Write(w)
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -62,13 +61,21 @@ func startNode(t *testing.T, change func(s *stubengine.Stub)) *nodeFixture {
 		t.Fatal(err)
 	}
 	f := &nodeFixture{Node: n, t: t}
-	for _, k := range n.cards {
-		s := httptest.NewServer(k.handler())
-		t.Cleanup(s.Close)
-		f.urls = append(f.urls, s.URL)
+	list, err := n.Listen()
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, l := range list {
+		f.urls = append(f.urls, "http://"+l.Addr().String())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- n.Serve(ctx, list) }()
 	t.Cleanup(func() {
-		n.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		http.DefaultClient.CloseIdleConnections()
 		for end := time.Now().Add(patience); runtime.NumGoroutine() > before+2*len(f.urls) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
@@ -100,7 +107,7 @@ func (f *nodeFixture) report(gpu int, query string) *link.Report {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	proof := f.secret.Ask(time.Now())
+	proof := f.secret.Ask(time.Now(), strings.TrimPrefix(f.urls[gpu], "http://"))
 	r.Header.Set(link.HeaderProof, proof)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -56,7 +56,7 @@ func metricsOf(ctx context.Context, at agent.Address) (map[string]*dto.MetricFam
 	if at.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+at.Key)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultTransport.RoundTrip(r) // as agent.Process: no redirects
 	if err != nil {
 		return nil, err
 	}

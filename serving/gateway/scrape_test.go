@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"medusa/serving/agent"
 	"medusa/test/stubengine"
 )
 
@@ -78,5 +81,20 @@ go_goroutines 7
 		if strings.Contains(string(text), not) {
 			t.Errorf("%q is in\n%s", not, text)
 		}
+	}
+}
+
+// The metrics of an engine are its own, and its key goes to no other program.
+func TestMetricsFollowNoRedirect(t *testing.T) {
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = io.WriteString(w, "a 1\n")
+	}))
+	defer other.Close()
+	engine := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
+	defer engine.Close()
+	if families, err := metricsOf(t.Context(), agent.Address{URL: engine.URL, Key: "key"}); err == nil || asked.Load() > 0 {
+		t.Errorf("%v, %v, the other program was asked %d times", families, err, asked.Load())
 	}
 }

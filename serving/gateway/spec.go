@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,10 +35,11 @@ type Spec struct {
 	dir string
 }
 
-// Remote has the addresses at which an endpoint picker reaches the GPUs of a Node.
+// Remote has the addresses of a Node's GPUs, in their order.
 type Remote struct {
-	Listen []string `yaml:"listen"` // an address for each GPU
-	Secret string   `yaml:"secret"` // file
+	Listen    []string `yaml:"listen"`
+	Advertise []string `yaml:"advertise"` // at which a picker asks them; default listen, or the machine's own addresses with its port
+	Secret    string   `yaml:"secret"`    // file
 }
 
 // Policy names a policy of package schedule, and its parameters.
@@ -260,6 +262,15 @@ func (r *Remote) check(gpus int) error {
 	for i, address := range r.Listen {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return mistake(fmt.Sprintf("$.agent.listen[%d]", i), "%q is no address with a port", address)
+		}
+	}
+	if len(r.Advertise) != 0 && len(r.Advertise) != gpus {
+		return mistake("$.agent.advertise", "%d addresses for %d GPUs", len(r.Advertise), gpus)
+	}
+	for i, address := range r.Advertise {
+		// Endpoints of a picker are addresses, not names.
+		if _, err := netip.ParseAddrPort(address); err != nil {
+			return mistake(fmt.Sprintf("$.agent.advertise[%d]", i), "%q is not an IP address with a port", address)
 		}
 	}
 	if r.Secret == "" {

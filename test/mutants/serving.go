@@ -35,6 +35,8 @@ var serving = []mutant{
 	{"short secrets", never, "./serving/agent/link", "TestReadSecret"},
 	{"tickets", never, "./serving/agent/link", "TestTicket"},
 	{"old tickets", never, "./serving/agent/link", "TestTicket"},
+	{"tickets for another model", never, "./serving/gateway", "TestNodeRefusesStrangers"},
+	{"addresses that were asked", never, "./serving/agent/link", "TestReportsAreProven"},
 	{"sealed reports", never, "./serving/agent/link", "TestReportsAreProven"},
 	{"connections of a client", never, "./internal/httplimit", "TestConnectionsAreBounded"},
 	{"clients that never read", replace("SetWriteDeadline(end)", "SetWriteDeadline(time.Time{})"), "./internal/httplimit", "TestWritesEnd"},

@@ -2,8 +2,10 @@ package link
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,27 +20,32 @@ var (
 func TestTicket(t *testing.T) {
 	good := secret.Ticket("a.7", "llama", now.Add(time.Minute))
 	parts := strings.Split(good, ".")
+	with := func(i int, part string) string {
+		changed := slices.Clone(parts)
+		changed[i] = part
+		return strings.Join(changed, ".")
+	}
 	for _, row := range []struct {
-		name, ticket, model string
-		secret              Secret
-		at                  time.Time
-		ok                  bool
+		name, ticket string
+		secret       Secret
+		at           time.Time
+		ok           bool
 	}{
-		{"good", good, "llama", secret, now, true},
-		{"at its end", good, "llama", secret, now.Add(time.Minute), true},
-		{"too old", good, "llama", secret, now.Add(time.Minute + time.Second), false},
-		{"of another model", good, "qwen", secret, now, false},
-		{"of another secret", good, "llama", another, now, false},
-		{"with another end", parts[0] + ".1900000000." + parts[2], "llama", secret, now, false},
-		{"with another ID", "Yg." + parts[1] + "." + parts[2], "llama", secret, now, false},
-		{"none", "", "llama", secret, now, false},
-		{"not encoded", "?." + parts[1] + "." + parts[2], "llama", secret, now, false},
-		{"no end", parts[0] + ".x." + parts[2], "llama", secret, now, false},
+		{"good", good, secret, now, true},
+		{"at its end", good, secret, now.Add(time.Minute), true},
+		{"too old", good, secret, now.Add(time.Minute + time.Second), false},
+		{"of another secret", good, another, now, false},
+		{"with another ID", with(0, "Yg"), secret, now, false},
+		{"with another model", with(1, "cXdlbg"), secret, now, false},
+		{"with another end", with(2, "1900000000"), secret, now, false},
+		{"none", "", secret, now, false},
+		{"not encoded", with(0, "?"), secret, now, false},
+		{"no end", with(2, "x"), secret, now, false},
 	} {
-		id, err := row.secret.CheckTicket(row.ticket, row.model, row.at)
+		id, model, err := row.secret.CheckTicket(row.ticket, row.at)
 		var wrong *ProofError
-		if row.ok && (err != nil || id != "a.7") || !row.ok && !errors.As(err, &wrong) {
-			t.Errorf("ticket %s: %q, %v", row.name, id, err)
+		if row.ok && (err != nil || id != "a.7" || model != "llama") || !row.ok && !errors.As(err, &wrong) {
+			t.Errorf("ticket %s: %q, %q, %v", row.name, id, model, err)
 		}
 	}
 }
@@ -52,17 +59,27 @@ func TestPartsAreApart(t *testing.T) {
 }
 
 func TestReportsAreProven(t *testing.T) {
-	ask := secret.Ask(now)
-	if err := secret.CheckAsk(ask, now.Add(clockSkew)); err != nil {
-		t.Error(err)
+	own := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:9101"), netip.MustParseAddrPort("[fd00::1]:9101")}
+	ask := secret.Ask(now, "10.0.0.1:9101")
+	for _, good := range []string{ask, secret.Ask(now, "[fd00::1]:9101"), secret.Ask(now, "[::ffff:10.0.0.1]:9101")} {
+		if err := secret.CheckAsk(good, now.Add(clockSkew), own); err != nil {
+			t.Error(err)
+		}
 	}
+	parts := strings.Split(secret.Ask(now, "10.0.0.9:9101"), ".")
+	parts[2] = strings.Split(ask, ".")[2]
 	for name, err := range map[string]error{
-		"another secret":            another.CheckAsk(ask, now),
-		"late":                      secret.CheckAsk(ask, now.Add(clockSkew+time.Second)),
-		"early":                     secret.CheckAsk(ask, now.Add(-clockSkew-time.Second)),
-		"none":                      secret.CheckAsk("", now),
+		"another secret":            another.CheckAsk(ask, now, own),
+		"late":                      secret.CheckAsk(ask, now.Add(clockSkew+time.Second), own),
+		"early":                     secret.CheckAsk(ask, now.Add(-clockSkew-time.Second), own),
+		"none":                      secret.CheckAsk("", now, own),
+		"for another address":       secret.CheckAsk(secret.Ask(now, "10.0.0.9:9101"), now, own),
+		"for another port":          secret.CheckAsk(secret.Ask(now, "10.0.0.1:9102"), now, own),
+		"for no address":            secret.CheckAsk(secret.Ask(now, "here"), now, own),
+		"with another address":      secret.CheckAsk(strings.Join(parts, "."), now, own),
+		"an agent without address":  secret.CheckAsk(ask, now, nil),
 		"a seal of another report":  secret.CheckSeal(secret.Seal(ask, []byte("{}")), ask, []byte("[]")),
-		"a seal of an older answer": secret.CheckSeal(secret.Seal(secret.Ask(now), []byte("{}")), ask, []byte("{}")),
+		"a seal of an older answer": secret.CheckSeal(secret.Seal(secret.Ask(now, "10.0.0.1:9101"), []byte("{}")), ask, []byte("{}")),
 		"a seal of another secret":  secret.CheckSeal(another.Seal(ask, []byte("{}")), ask, []byte("{}")),
 	} {
 		var wrong *ProofError
@@ -73,7 +90,7 @@ func TestReportsAreProven(t *testing.T) {
 	if err := secret.CheckSeal(secret.Seal(ask, []byte("{}")), ask, []byte("{}")); err != nil {
 		t.Error(err)
 	}
-	if secret.Ask(now) == ask {
+	if secret.Ask(now, "10.0.0.1:9101") == ask {
 		t.Error("two requests have the same proof")
 	}
 }

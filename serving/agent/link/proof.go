@@ -6,8 +6,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,47 +72,55 @@ func (s Secret) mac(purpose string, parts ...string) string {
 
 // Ticket makes an agent accept a request for a model until a moment.
 func (s Secret) Ticket(id, model string, until time.Time) string {
-	end := strconv.FormatInt(until.Unix(), 10)
-	return strings.Join([]string{text.EncodeToString([]byte(id)), end, s.mac("ticket", id, model, end)}, ".")
+	parts := []string{text.EncodeToString([]byte(id)), text.EncodeToString([]byte(model)), strconv.FormatInt(until.Unix(), 10)}
+	return strings.Join(append(parts, s.mac("ticket", parts...)), ".")
 }
 
-// CheckTicket returns the ID of a ticket for a model.
-func (s Secret) CheckTicket(ticket, model string, now time.Time) (id string, err error) {
+// CheckTicket returns the ID of a ticket, and its model. So a request is judged before its body is read.
+func (s Secret) CheckTicket(ticket string, now time.Time) (id, model string, err error) {
 	parts := strings.Split(ticket, ".")
-	if len(parts) != 3 {
-		return "", &ProofError{"no ticket of a picker"}
-	}
-	raw, err := text.DecodeString(parts[0])
-	end, failed := strconv.ParseInt(parts[1], 10, 64)
-	if err != nil || failed != nil {
-		return "", &ProofError{"no ticket of a picker"}
+	if len(parts) != 4 {
+		return "", "", &ProofError{"no ticket of a picker"}
 	}
 	// mutant: tickets
-	if !hmac.Equal([]byte(parts[2]), []byte(s.mac("ticket", string(raw), model, parts[1]))) {
-		return "", &ProofError{"the ticket is of another secret or for another model"}
+	if !hmac.Equal([]byte(parts[3]), []byte(s.mac("ticket", parts[:3]...))) {
+		return "", "", &ProofError{"the ticket is of another secret"}
+	}
+	rawID, errID := text.DecodeString(parts[0])
+	rawModel, errModel := text.DecodeString(parts[1])
+	end, errEnd := strconv.ParseInt(parts[2], 10, 64)
+	if err := errors.Join(errID, errModel, errEnd); err != nil {
+		return "", "", &ProofError{err.Error()}
 	}
 	// mutant: old tickets
 	if now.Unix() > end {
-		return "", &ProofError{"the ticket is too old (are the clocks the same?)"}
+		return "", "", &ProofError{"the ticket is too old (are the clocks the same?)"}
 	}
-	return string(raw), nil
+	return string(rawID), string(rawModel), nil
 }
 
-// Ask makes the proof of a request for a report. No two are equal.
-func (s Secret) Ask(now time.Time) string {
-	nonce, at := rand.Text(), strconv.FormatInt(now.Unix(), 10)
-	return strings.Join([]string{nonce, at, s.mac("ask", nonce, at)}, ".")
+// Ask makes the proof of a request for a report from the agent at an address. No two are equal.
+func (s Secret) Ask(now time.Time, address string) string {
+	nonce, at, to := rand.Text(), strconv.FormatInt(now.Unix(), 10), text.EncodeToString([]byte(address))
+	return strings.Join([]string{nonce, at, to, s.mac("ask", nonce, at, to)}, ".")
 }
 
-// CheckAsk checks the proof of a request for a report.
-func (s Secret) CheckAsk(proof string, now time.Time) error {
+// CheckAsk checks the proof of a request for a report. It must be for one of the agent's own addresses. Otherwise a program at another
+// address has passed it on, and the report would make that program an endpoint.
+func (s Secret) CheckAsk(proof string, now time.Time, own []netip.AddrPort) error {
 	parts := strings.Split(proof, ".")
-	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(s.mac("ask", parts[0], parts[1]))) {
+	if len(parts) != 4 || !hmac.Equal([]byte(parts[3]), []byte(s.mac("ask", parts[0], parts[1], parts[2]))) {
 		return &ProofError{"no proof of a picker with the same secret"}
 	}
 	at, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || now.Sub(time.Unix(at, 0)).Abs() > clockSkew {
 		return &ProofError{"the clocks are too far apart"}
+	}
+	raw, _ := text.DecodeString(parts[2])
+	to, err := netip.ParseAddrPort(string(raw))
+	// mutant: addresses that were asked
+	if err != nil || !slices.Contains(own, netip.AddrPortFrom(to.Addr().Unmap(), to.Port())) {
+		return &ProofError{fmt.Sprintf("the picker asks %s, this agent is at %v (agent.advertise sets it)", raw, own)}
 	}
 	return nil
 }

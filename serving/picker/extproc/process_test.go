@@ -83,7 +83,10 @@ func (f *fixture) up() *fixture {
 
 func (f *fixture) report(place int, r link.Report) {
 	r.Models = []link.Model{{Name: "a", Memory: 1, Slots: 1, Start: 1, Service: 1}, {Name: "b", Memory: 1, Slots: 1, Start: 1, Service: 1}}
-	f.Fleet.Report(place, &r)
+	r.Boot = fmt.Sprint(place)
+	if _, err := f.Fleet.Report(place, &r); err != nil {
+		f.t.Error(err)
+	}
 	f.Reported(r.Ended)
 	f.Queue.Changed()
 }
@@ -258,7 +261,7 @@ func TestTicketIsTheAgents(t *testing.T) {
 			if h.AppendAction != core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD {
 				t.Error("a client could send a ticket of its own beside it")
 			}
-			if _, err := f.Secret.CheckTicket(string(h.Header.RawValue), "a", time.Now()); err != nil {
+			if _, model, err := f.Secret.CheckTicket(string(h.Header.RawValue), time.Now()); err != nil || model != "a" {
 				t.Error(err)
 			}
 			return

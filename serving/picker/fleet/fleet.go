@@ -89,17 +89,23 @@ func (f *Fleet) Set(addresses []string) (came map[string]int, left map[string]in
 	return came, left, nil
 }
 
-// Report stores an agent's report. It reports whether the endpoint was down until now.
-func (f *Fleet) Report(place int, r *link.Report) (up bool) {
+// Report stores an agent's report. It reports whether the endpoint was down until now. It fails if another endpoint is the same GPU, which would
+// count twice.
+func (f *Fleet) Report(place int, r *link.Report) (up bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.places[place]
 	if e == nil {
-		return false
+		return false, nil
+	}
+	for _, other := range f.places {
+		if other != nil && other != e && other.report != nil && other.report.Boot == r.Boot && other.report.GPU == r.GPU {
+			return false, fmt.Errorf("use report: it is the GPU of endpoint %s", other.address)
+		}
 	}
 	up = e.report == nil && !r.Leaving
 	e.learn(f, r)
-	return up
+	return up, nil
 }
 
 // Down records that an agent does not report. It reports whether the endpoint was up until now.

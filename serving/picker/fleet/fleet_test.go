@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -20,11 +21,16 @@ func fixture(t *testing.T) (f *Fleet, now *float64) {
 	return f, now
 }
 
-func report(r link.Report) *link.Report {
+// report stores the report of an agent, which is another one at each place.
+func report(t *testing.T, f *Fleet, place int, r link.Report) {
+	t.Helper()
+	r.Boot = fmt.Sprint(place)
 	for _, name := range []string{"a", "b", "c", "unknown"} {
 		r.Models = append(r.Models, link.Model{Name: name, Memory: 0.5, Slots: 2, Start: 10, Wake: 1, Service: 3})
 	}
-	return &r
+	if _, err := f.Report(place, &r); err != nil {
+		t.Error(err)
+	}
 }
 
 func decided(f *Fleet, id, fn, gpu int, name string) schedule.Decision {
@@ -37,7 +43,7 @@ func decided(f *Fleet, id, fn, gpu int, name string) schedule.Decision {
 // A request counts once, from its decision until its end, even if reports differ meanwhile.
 func TestRequestsCountOnce(t *testing.T) {
 	f, _ := fixture(t)
-	f.Report(0, report(link.Report{}))
+	report(t, f, 0, link.Report{})
 	d := decided(f, 1, 0, 0, "p.1")
 	check := func(when string, want int) {
 		t.Helper()
@@ -46,18 +52,18 @@ func TestRequestsCountOnce(t *testing.T) {
 		}
 	}
 	check("decided", 1)
-	f.Report(0, report(link.Report{Version: 1}))
+	report(t, f, 0, link.Report{Version: 1})
 	check("an older report", 1)
-	f.Report(0, report(link.Report{Version: 2, Requests: []link.Request{{ID: "p.1", Model: "a"}, {ID: "other.9", Model: "b"}}}))
+	report(t, f, 0, link.Report{Version: 2, Requests: []link.Request{{ID: "p.1", Model: "a"}, {ID: "other.9", Model: "b"}}})
 	check("with one of another picker", 2)
 	f.Ended(d)
 	check("ended here", 1)
-	f.Report(0, report(link.Report{Version: 3, Requests: []link.Request{{ID: "p.1", Model: "a"}}}))
+	report(t, f, 0, link.Report{Version: 3, Requests: []link.Request{{ID: "p.1", Model: "a"}}})
 	check("the agent is late", 0)
-	f.Report(0, report(link.Report{Version: 4}))
+	report(t, f, 0, link.Report{Version: 4})
 	check("the agent has none", 0)
 	decided(f, 2, 0, 0, "p.2")
-	f.Report(0, report(link.Report{Version: 5, Ended: []link.Ended{{ID: "p.2", Service: 1}}}))
+	report(t, f, 0, link.Report{Version: 5, Ended: []link.Ended{{ID: "p.2", Service: 1}}})
 	check("the agent says that it has ended", 0)
 }
 
@@ -65,8 +71,8 @@ func TestRequestsCountOnce(t *testing.T) {
 func TestEnginesAreForeseen(t *testing.T) {
 	f, now := fixture(t)
 	*now = 100
-	f.Report(0, report(link.Report{Engines: []link.Engine{
-		{Model: "a", State: agent.Awake, Wanted: true, Idle: 20}, {Model: "b", State: agent.Awake, Wanted: true, Idle: 10}}}))
+	report(t, f, 0, link.Report{Engines: []link.Engine{
+		{Model: "a", State: agent.Awake, Wanted: true, Idle: 20}, {Model: "b", State: agent.Awake, Wanted: true, Idle: 10}}})
 	if !f.Holds(0, 0) || !f.Holds(0, 1) || f.Holds(0, 2) || f.Start(0, 2) != 10 || f.Start(0, 0) != 0 {
 		t.Fatal("the report is not understood")
 	}
@@ -90,12 +96,12 @@ func TestEnginesAreForeseen(t *testing.T) {
 func TestModelThatFails(t *testing.T) {
 	f, now := fixture(t)
 	broken := link.Report{Engines: []link.Engine{{Model: "a", State: agent.Failed, Retry: 30}}}
-	f.Report(0, report(broken))
-	f.Report(1, report(link.Report{}))
+	report(t, f, 0, broken)
+	report(t, f, 1, link.Report{})
 	if f.Accepts(0, 0) || !f.Accepts(1, 0) || !f.Accepts(0, 1) {
 		t.Error("a model that fails at one endpoint is tried at another")
 	}
-	f.Report(1, report(broken))
+	report(t, f, 1, broken)
 	if !f.Accepts(0, 0) || !f.Accepts(1, 0) {
 		t.Error("requests of a model that fails everywhere wait for ever")
 	}
@@ -107,7 +113,7 @@ func TestModelThatFails(t *testing.T) {
 
 func TestEndpointsChange(t *testing.T) {
 	f, _ := fixture(t)
-	f.Report(0, report(link.Report{}))
+	report(t, f, 0, link.Report{})
 	d := decided(f, 1, 0, 0, "p.1")
 	came, left, err := f.Set([]string{"y:1", "z:1"})
 	if err != nil || len(came) != 1 || came["z:1"] != 2 || len(left) != 1 || left["x:1"] != 0 {
@@ -124,13 +130,35 @@ func TestEndpointsChange(t *testing.T) {
 		t.Error("an endpoint begins with requests of another")
 	}
 	for place := range 3 {
-		f.Report(place, report(link.Report{}))
+		report(t, f, place, link.Report{})
 	}
 	if got := f.Eligible(0, []string{"u:1", "nobody:1"}); !slices.Equal(got, []int{0}) {
 		t.Errorf("eligible %v", got)
 	}
-	f.Report(1, report(link.Report{Leaving: true}))
+	report(t, f, 1, link.Report{Leaving: true})
 	if got := f.Eligible(0, nil); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("eligible beside an agent that ends: %v", got)
+	}
+}
+
+// A GPU is one endpoint. If it leaves its address, another address may be it.
+func TestOneGPUCountsOnce(t *testing.T) {
+	f, _ := fixture(t)
+	same := func(gpu string) *link.Report { return &link.Report{Boot: "one", GPU: gpu} }
+	if _, err := f.Report(0, same("0")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Report(1, same("0")); err == nil || f.Up() != 1 {
+		t.Errorf("%v, %d endpoints", err, f.Up())
+	}
+	if _, err := f.Report(0, same("0")); err != nil {
+		t.Errorf("its next report: %v", err)
+	}
+	if _, err := f.Report(1, same("1")); err != nil || f.Up() != 2 {
+		t.Errorf("another GPU: %v", err)
+	}
+	f.Down(0)
+	if _, err := f.Report(1, same("0")); err != nil {
+		t.Errorf("after the first has gone: %v", err)
 	}
 }

@@ -30,14 +30,14 @@ import (
 
 // Server is a picker.
 type Server struct {
-	settings *settings.Settings
-	secret   link.Secret
-	fleet    *fleet.Fleet
-	queue    *dispatch.Queue
-	process  *extproc.Server
-	health   *health.Server
-	out      io.Writer
-	client   *http.Client
+	settings  *settings.Settings
+	secret    link.Secret
+	fleet     *fleet.Fleet
+	queue     *dispatch.Queue
+	process   *extproc.Server
+	health    *health.Server
+	out       io.Writer
+	transport *http.Transport
 
 	mu      sync.Mutex
 	watched map[string]context.CancelFunc // by address
@@ -56,7 +56,7 @@ func New(s *settings.Settings, out io.Writer, log *dispatch.Log) (*Server, error
 	began := time.Now()
 	clock := func() float64 { return time.Since(began).Seconds() }
 	p := &Server{settings: s, secret: secret, out: out, health: health.NewServer(), ready: make(chan struct{}), watched: map[string]context.CancelFunc{},
-		unheard: map[string]bool{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}}
+		unheard: map[string]bool{}, transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}
 	config := fleet.Config{Places: s.MaxEndpoints, Victim: schedule.LRU{Global: true}, Clock: clock}
 	for _, m := range s.Models {
 		config.Models = append(config.Models, m.Name)

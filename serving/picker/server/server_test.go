@@ -3,10 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +36,7 @@ type fakeAgent struct {
 
 func newAgent(t *testing.T, secret string) *fakeAgent {
 	t.Helper()
-	a := &fakeAgent{secret: link.Secret(secret), report: link.Report{Boot: "b", Models: []link.Model{{Name: "a", Memory: 1, Slots: 1}}}}
+	a := &fakeAgent{secret: link.Secret(secret), report: link.Report{Boot: rand.Text(), Models: []link.Model{{Name: "a", Memory: 1, Slots: 1}}}}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		a.report.Version++
@@ -48,7 +50,7 @@ func newAgent(t *testing.T, secret string) *fakeAgent {
 			<-r.Context().Done()
 			return
 		}
-		if err := a.secret.CheckAsk(r.Header.Get(link.HeaderProof), time.Now()); err != nil {
+		if err := a.secret.CheckAsk(r.Header.Get(link.HeaderProof), time.Now(), []netip.AddrPort{netip.MustParseAddrPort(a.address())}); err != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

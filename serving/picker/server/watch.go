@@ -75,15 +75,17 @@ func (p *Server) watch(ctx context.Context, address string, place int) {
 			return
 		}
 		if err == nil {
+			err = p.take(place, address, r)
+		}
+		if err == nil {
 			heard, last = time.Now(), r
-			p.take(place, address, r)
 			complained = false
 			p.heard(address)
 			continue
 		}
 		var proof *link.ProofError
 		// An agent that refuses connections is gone at once. Only an agent that answers slowly has the time settings.Gone.
-		if errors.As(err, &proof) || last == nil || time.Since(heard) > seconds(p.settings.Gone) || refused(err) {
+		if errors.As(err, &proof) || r != nil || last == nil || time.Since(heard) > seconds(p.settings.Gone) || refused(err) {
 			if !complained {
 				p.warn("endpoint %s does not report: %v", address, err)
 				complained = true
@@ -107,8 +109,11 @@ func refused(err error) bool {
 }
 
 // take stores a report, and lets the queue use it.
-func (p *Server) take(place int, address string, r *link.Report) {
-	switch up := p.fleet.Report(place, r); {
+func (p *Server) take(place int, address string, r *link.Report) error {
+	up, err := p.fleet.Report(place, r)
+	switch {
+	case err != nil:
+		return err
 	case up:
 		p.warn("endpoint %s reports: GPU %s, %d models, %d requests", address, r.GPU, len(r.Models), len(r.Requests))
 		p.queue.ReturnGPU(place)
@@ -121,6 +126,7 @@ func (p *Server) take(place int, address string, r *link.Report) {
 		p.queue.Changed()
 	}
 	p.process.Reported(r.Ended)
+	return nil
 }
 
 // ask gets a report: the first one at once, a later one when it differs from the last.
@@ -136,9 +142,9 @@ func (p *Server) ask(ctx context.Context, address string, last *link.Report) (*l
 	if err != nil {
 		return nil, err
 	}
-	proof := p.secret.Ask(time.Now())
+	proof := p.secret.Ask(time.Now(), address)
 	request.Header.Set(link.HeaderProof, proof)
-	response, err := p.client.Do(request)
+	response, err := p.transport.RoundTrip(request) // which follows no redirects: an answer is of the address that was asked
 	if err != nil {
 		return nil, err
 	}

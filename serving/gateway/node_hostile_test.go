@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"medusa/serving/agent/link"
+)
+
+// dial connects to a GPU's port.
+func (f *nodeFixture) dial(gpu int) net.Conn {
+	f.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(f.urls[gpu], "http://"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+// begin sends the head of a request with a body, and some of the body.
+func begin(c net.Conn, ticket string, length int, body string) {
+	_, _ = fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s", link.HeaderTicket, ticket, length, body)
+}
+
+// status reads the status of an answer.
+func status(t *testing.T, c net.Conn) int {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Errorf("no answer: %v", err)
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// A request without a ticket, or for a model that is not here, is refused before its body has come.
+func TestNodeJudgesTicketsFirst(t *testing.T) {
+	f := startNode(t, nil)
+	for name, row := range map[string]struct {
+		ticket string
+		want   int
+	}{"no ticket": {"x", http.StatusUnauthorized}, "another model": {f.secret.Ticket("p.1", "unknown", time.Now().Add(time.Minute)), http.StatusNotFound}} {
+		c := f.dial(0)
+		begin(c, row.ticket, 4<<20, "{")
+		if got := status(t, c); got != row.want {
+			t.Errorf("%s: status %d", name, got)
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: the connection goes on in the middle of a body", name)
+		}
+	}
+}
+
+// Connections without tickets take little memory, whatever they send.
+func TestNodeMemoryOfStrangers(t *testing.T) {
+	f := startNode(t, nil)
+	part := make([]byte, 4<<20-1)
+	var most uint64
+	stop, sampled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sampled)
+		for m := (runtime.MemStats{}); ; time.Sleep(10 * time.Millisecond) {
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapInuse)
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	for range 250 {
+		c := f.dial(0)
+		all.Go(func() {
+			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			begin(c, "x", 4<<20, "")
+			_, _ = c.Write(part)
+			_, _ = io.Copy(io.Discard, c)
+		})
+	}
+	all.Wait()
+	close(stop)
+	<-sampled
+	if most > 100<<20 {
+		t.Errorf("250 connections without tickets take %d MiB", most>>20)
+	}
+}
+
+// The bodies of all requests share a bound, also those that are still on their way. A request beyond it is refused, and may come again.
+func TestNodeBodiesShareABound(t *testing.T) {
+	f := startNode(t, nil)
+	rest := f.bodies.New(bodyRoom)
+	full := func() bool { return rest.Append(make([]byte, bodyRoom)) != nil }
+	c := f.dial(0)
+	begin(c, f.secret.Ticket("p.1", "m0", time.Now().Add(time.Minute)), 4<<20, strings.Repeat(" ", 3<<20))
+	eventually(t, "a body takes no room", func() bool {
+		if full() {
+			return true
+		}
+		rest.Release()
+		return false
+	})
+	_ = c.Close()
+	eventually(t, "the room of a request that has left is lost", func() bool { return !full() })
+	if got, body, h := f.ask(t.Context(), 1, "p.2", "m0", "x"); got != http.StatusServiceUnavailable || h.Get("Retry-After") == "" || !strings.Contains(body, "busy") {
+		t.Errorf("without room: %d %s", got, body)
+	}
+	rest.Release()
+	if got, body, _ := f.ask(t.Context(), 1, "p.3", "m0", "x"); got != http.StatusOK {
+		t.Errorf("with room again: %d %s", got, body)
+	}
+}
+
+// All GPUs' ports share the bound of a client's connections.
+func TestNodeBoundsConnections(t *testing.T) {
+	defer func(before int) { nodeLimits.Client = before }(nodeLimits.Client)
+	nodeLimits.Client = 4
+	f := startNode(t, nil)
+	for i := range 6 {
+		c := f.dial(i % 2)
+		_, _ = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if (err == nil) != (i < 4) {
+			t.Errorf("connection %d of four: %v", i+1, err)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
