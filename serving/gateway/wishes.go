@@ -17,6 +17,9 @@ const (
 // maxFlowName bounds the name of a flow in bytes.
 const maxFlowName = 128
 
+// IsWish reports whether Wishes reads a header.
+func IsWish(name string) bool { return name == headerFlow || name == headerDeadline }
+
 // Wishes reads the headers of a request: its flow, and its deadline in seconds or 0.
 func Wishes(h http.Header) (flow string, deadline float64, err error) {
 	bad := func(name, format string, args ...any) error {

@@ -47,6 +47,13 @@ func (c *Counters) served(endpoint string) {
 	c.by[endpoint]++
 }
 
+// Left forgets the answers of an endpoint that has left: addresses of pods come and go without end.
+func (c *Counters) Left(endpoint string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.by, endpoint)
+}
+
 // Write writes the counters in Prometheus' text format.
 func (c *Counters) Write(w io.Writer) {
 	c.mu.Lock()

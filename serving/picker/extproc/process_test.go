@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"medusa/internal/httplimit"
 	"medusa/serving/agent"
 	"medusa/serving/agent/link"
 	"medusa/serving/dispatch"
@@ -52,7 +53,7 @@ func start(t *testing.T, change func(s *settings.Settings)) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, ready: make(chan struct{})}
-	f.Server = &Server{Settings: s, Secret: link.Secret(strings.Repeat("x", 32)), Fleet: fl, Queue: q, Ready: f.ready, Boot: "boot", Count: NewCounters()}
+	f.Server = &Server{Settings: s, Secret: link.Secret(strings.Repeat("x", 32)), Fleet: fl, Queue: q, Ready: f.ready, Boot: "boot", Count: NewCounters(), Bodies: httplimit.NewBodies(1 << 20)}
 	if _, _, err := fl.Set(addresses); err != nil {
 		t.Fatal(err)
 	}

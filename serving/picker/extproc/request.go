@@ -7,13 +7,16 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 
 	"medusa/internal/apierror"
+	"medusa/internal/httplimit"
 	"medusa/serving/dispatch"
 	"medusa/serving/gateway"
 	"medusa/serving/picker/settings"
@@ -24,7 +27,7 @@ type query struct {
 	dispatch.Ask
 	model  *settings.Model
 	subset []string // addresses of endpoints; nil: all
-	body   []byte
+	body   *httplimit.Body
 	// trailers come after the body: the stream's last message is not the body's.
 	trailers bool
 	// unseen is true if the body of the answer does not pass the picker.
@@ -38,60 +41,96 @@ func refuse(status int, code, param, format string, args ...any) error {
 	return &apierror.Error{Status: status, Kind: apierror.Request, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
+// readTime bounds the time until a request is complete.
+const readTime = 30 * time.Second
+
 // read reads a whole request. It returns io.EOF if the stream ended before, and errReplied if the data plane has
-// answered.
-func (s *Server) read(messages <-chan *pb.ProcessingRequest) (*query, error) {
-	q := &query{}
-	head := http.Header{}
-	begun := false
-	for m := range messages {
-		if c := m.GetProtocolConfig(); c != nil {
-			if c.RequestBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED {
-				return nil, &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Code: "body_mode",
-					Message: fmt.Sprintf("the data plane sends request bodies as %v; the picker needs FULL_DUPLEX_STREAMED", c.RequestBodyMode)}
+// answered. The body is the caller's to release in each case.
+func (s *Server) read(messages <-chan *pb.ProcessingRequest, q *query) error {
+	late := time.NewTimer(readTime)
+	defer late.Stop()
+	var head http.Header // nil: not there yet
+	for {
+		select {
+		case m, more := <-messages:
+			if !more {
+				return io.EOF
 			}
-			q.unseen = c.ResponseBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED && c.ResponseBodyMode != filter.ProcessingMode_STREAMED
-		}
-		over := false
-		switch x := m.Request.(type) {
-		case *pb.ProcessingRequest_RequestHeaders:
-			begun = true
-			for _, h := range x.RequestHeaders.GetHeaders().GetHeaders() {
-				value := h.Value
-				if len(h.RawValue) > 0 {
-					value = string(h.RawValue)
-				}
-				head.Add(h.Key, value)
+			over, err := s.part(m, q, &head)
+			if err != nil || over {
+				return err
 			}
-			var err error
-			if q.subset, err = subset(m); err != nil {
-				return nil, err
-			}
-			if over = x.RequestHeaders.EndOfStream; over {
-				return nil, s.bodiless(head)
-			}
-		case *pb.ProcessingRequest_RequestBody:
-			if len(q.body)+len(x.RequestBody.Body) > s.Settings.MaxBody {
-				return nil, refuse(http.StatusRequestEntityTooLarge, "request_too_large", "", "the body has more than %d bytes", s.Settings.MaxBody)
-			}
-			q.body = append(q.body, x.RequestBody.Body...)
-			over = x.RequestBody.EndOfStream
-		case *pb.ProcessingRequest_RequestTrailers:
-			q.trailers, over = true, true
-		case *pb.ProcessingRequest_ResponseHeaders:
-			q.reply = m
-			return q, errReplied
-		default:
-			return nil, fmt.Errorf("read request: a message of type %T", m.Request)
-		}
-		if !begun {
-			return nil, errors.New("read request: a body without headers")
-		}
-		if over {
-			return q, s.understand(q, head)
+		case <-late.C:
+			return refuse(http.StatusRequestTimeout, "timeout", "", "the request was not complete within %v", readTime)
 		}
 	}
-	return nil, io.EOF
+}
+
+// part reads a part of a request, and reports whether it was the last.
+func (s *Server) part(m *pb.ProcessingRequest, q *query, head *http.Header) (over bool, err error) {
+	if c := m.GetProtocolConfig(); c != nil {
+		if c.RequestBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED {
+			return false, &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Code: "body_mode",
+				Message: fmt.Sprintf("the data plane sends request bodies as %v; the picker needs FULL_DUPLEX_STREAMED", c.RequestBodyMode)}
+		}
+		q.unseen = c.ResponseBodyMode != filter.ProcessingMode_FULL_DUPLEX_STREAMED && c.ResponseBodyMode != filter.ProcessingMode_STREAMED
+	}
+	switch x := m.Request.(type) {
+	case *pb.ProcessingRequest_RequestHeaders:
+		*head = keep(x.RequestHeaders.GetHeaders().GetHeaders())
+		if q.subset, err = subset(m); err != nil {
+			return false, err
+		}
+		if over = x.RequestHeaders.EndOfStream; over {
+			return false, s.bodiless(*head)
+		}
+		return false, known(*head)
+	case *pb.ProcessingRequest_RequestBody:
+		if err := q.body.Append(x.RequestBody.Body); err != nil {
+			return false, tooMuch(err)
+		}
+		over = x.RequestBody.EndOfStream
+	case *pb.ProcessingRequest_RequestTrailers:
+		q.trailers, over = true, true
+	case *pb.ProcessingRequest_ResponseHeaders:
+		q.reply = m
+		return false, errReplied
+	default:
+		return false, fmt.Errorf("read request: a message of type %T", m.Request)
+	}
+	if *head == nil {
+		return false, errors.New("read request: a body without headers")
+	}
+	if over {
+		err = s.understand(q, *head)
+	}
+	return over, err
+}
+
+// tooMuch is the error for a body that has no room.
+func tooMuch(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return refuse(http.StatusRequestEntityTooLarge, "request_too_large", "", "the body has more than %d bytes", large.Limit)
+	}
+	return &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "busy", Message: err.Error(), Retry: 1}
+}
+
+// keep copies the headers that the picker reads. The others would stay in memory for as long as the request waits.
+func keep(headers []*core.HeaderValue) http.Header {
+	head := http.Header{}
+	for _, h := range headers {
+		name := http.CanonicalHeaderKey(h.Key)
+		if name != ":method" && name != ":path" && !gateway.IsWish(name) {
+			continue
+		}
+		value := h.Value
+		if len(h.RawValue) > 0 {
+			value = string(h.RawValue)
+		}
+		head[name] = append(head[name], strings.Clone(value))
+	}
+	return head
 }
 
 // The paths that engines answer.
@@ -99,10 +138,23 @@ var paths = map[string]bool{"/v1/completions": true, "/v1/chat/completions": tru
 
 // bodiless answers a request that has no body.
 func (s *Server) bodiless(head http.Header) error {
-	if path(head) == "/v1/models" && head.Get(":method") == http.MethodGet {
+	if path(head) == "/v1/models" && first(head, ":method") == http.MethodGet {
 		return &listing{s.Settings.Models}
 	}
-	return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %s %s", head.Get(":method"), path(head))
+	return unknown(head)
+}
+
+// known judges the head of a request before its body.
+func known(head http.Header) error {
+	if !paths[path(head)] {
+		return unknown(head)
+	}
+	_, _, err := gateway.Wishes(head)
+	return err
+}
+
+func unknown(head http.Header) error {
+	return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %.20s %.200s", first(head, ":method"), path(head))
 }
 
 func path(head http.Header) string {
@@ -120,18 +172,15 @@ func first(head http.Header, name string) string {
 
 // understand finds the model, and the flow and the deadline that the client wants.
 func (s *Server) understand(q *query, head http.Header) (err error) {
-	if p := path(head); !paths[p] {
-		return refuse(http.StatusNotFound, "unknown_url", "", "no endpoint %s %s", first(head, ":method"), p)
-	}
 	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(q.body, &asked); err != nil {
+	if err := json.Unmarshal(q.body.Bytes(), &asked); err != nil {
 		return refuse(http.StatusBadRequest, "", "", "read body: %v", err)
 	}
 	fn, ok := s.Fleet.Function(asked.Model)
 	if !ok {
-		return refuse(http.StatusNotFound, "model_not_found", "model", "the model %q does not exist", asked.Model)
+		return refuse(http.StatusNotFound, "model_not_found", "model", "the model %.200q does not exist", asked.Model)
 	}
 	q.Fn, q.model = fn, &s.Settings.Models[fn]
 	q.Flow, q.Deadline, err = gateway.Wishes(head)

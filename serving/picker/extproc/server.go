@@ -11,6 +11,7 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"medusa/internal/apierror"
+	"medusa/internal/httplimit"
 	"medusa/serving/agent/link"
 	"medusa/serving/dispatch"
 	"medusa/serving/picker/fleet"
@@ -27,9 +28,11 @@ type Server struct {
 	Ready    <-chan struct{} // closed once all agents were asked for their requests and engines
 	Boot     string          // begins the ID of each request: no two pickers use the same
 	Count    *Counters
+	Bodies   *httplimit.Bodies
 
 	mu      sync.Mutex
 	next    uint64
+	reading int                     // requests that are not complete
 	waiting map[int]int             // requests without a turn, by function
 	endings map[string]chan float64 // of requests whose end only the agent sees
 }
@@ -40,6 +43,26 @@ func (s *Server) id() string {
 	defer s.mu.Unlock()
 	s.next++
 	return s.Boot + "." + strconv.FormatUint(s.next, 36)
+}
+
+// maxReading bounds the requests that are not complete. Complete ones are bounded by max_waiting, and by the places of endpoints.
+const maxReading = 8192
+
+// enter counts a request that is not complete, until exit. It refuses the request if there are too many.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading >= maxReading {
+		return false
+	}
+	s.reading++
+	return true
+}
+
+func (s *Server) exit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading--
 }
 
 // join counts a waiting request. It refuses the request if too many of its model wait.

@@ -52,7 +52,13 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 			}
 		}
 	}()
-	q, err := s.read(messages)
+	if !s.enter() {
+		return s.refuse(stream, "", &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "busy", Message: "too many requests are incomplete", Retry: 1})
+	}
+	q := &query{body: s.Bodies.New(int64(s.Settings.MaxBody))}
+	defer q.body.Release()
+	err := s.read(messages, q)
+	s.exit()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -182,11 +188,12 @@ func (x *exchange) run(messages <-chan *pb.ProcessingRequest, turn *dispatch.Tur
 	if err := x.stream.Send(destined(endpoints, ticket)); err != nil {
 		return 0, err
 	}
-	for _, p := range pieces(x.q.body, !x.q.trailers) {
+	for _, p := range pieces(x.q.body.Bytes(), !x.q.trailers) {
 		if err := x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestBody{RequestBody: &pb.BodyResponse{Response: p}}}); err != nil {
 			return 0, err
 		}
 	}
+	x.q.body.Release() // the answer may take minutes
 	if x.q.trailers {
 		if err := x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestTrailers{RequestTrailers: &pb.TrailersResponse{}}}); err != nil {
 			return 0, err
@@ -216,7 +223,9 @@ func (x *exchange) pass(m *pb.ProcessingRequest) (over bool, err error) {
 	case *pb.ProcessingRequest_ResponseHeaders:
 		x.look(part.ResponseHeaders.GetHeaders().GetHeaders())
 		if served := m.GetMetadataContext().GetFilterMetadata()[destinationSpace].GetFields()[servedKey].GetStringValue(); served != "" {
-			x.server.Count.served(served)
+			if x.server.Fleet.Has(served) {
+				x.server.Count.served(served)
+			}
 		}
 		return part.ResponseHeaders.EndOfStream, x.stream.Send(onward())
 	case *pb.ProcessingRequest_ResponseBody:
@@ -241,7 +250,9 @@ func (x *exchange) look(headers []*core.HeaderValue) {
 		}
 		switch {
 		case h.Key == ":status":
-			x.status, _ = strconv.Atoi(value)
+			if status, err := strconv.Atoi(value); err == nil && status >= 100 && status < 600 { // it becomes a label
+				x.status = status
+			}
 		case strings.EqualFold(h.Key, link.HeaderHeld):
 			x.held, _ = strconv.ParseFloat(value, 64)
 		}

@@ -133,6 +133,13 @@ func (f *Fleet) Up() (n int) {
 	return n
 }
 
+// Has reports whether an address is an endpoint's.
+func (f *Fleet) Has(address string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.places, func(e *endpoint) bool { return e != nil && e.address == address })
+}
+
 // Address returns the address of the endpoint at a place.
 func (f *Fleet) Address(place int) string {
 	f.mu.Lock()

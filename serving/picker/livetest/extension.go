@@ -13,12 +13,20 @@ import (
 	"medusa/test/stubengine"
 )
 
-// extension uses the picker of the Gateway API inference extension instead of medusa-picker, with the same configuration of Envoy, to the byte. It
+// extension uses the picker of the Gateway API inference extension instead of medusa-picker, with the same configuration of Envoy but for the address of the picker. It
 // uses engines instead of agents, because agents refuse requests without the tickets of medusa-picker. So the configuration follows the protocol,
 // and does not depend on behaviour that only one picker has. A request that cannot be read gets the same status from both.
 func (r *run) extension() (string, error) {
 	s, err := r.newSystem()
 	if err != nil {
+		return "", err
+	}
+	at, err := freePort("127.0.0.1")
+	if err != nil {
+		return "", err
+	}
+	s.Picker = fmt.Sprintf("{socket_address: {address: 127.0.0.1, port_value: %d}}", at)
+	if err := s.fill("envoy.yaml", filepath.Join(r.work, "envoy.yaml")); err != nil {
 		return "", err
 	}
 	port := strconv.Itoa(s.GPUs[0].Port)
@@ -32,7 +40,7 @@ func (r *run) extension() (string, error) {
 		defer p.kill()
 		hosts[i] = g.Host
 	}
-	if s.picker, err = r.start("serving", filepath.Join(r.build, "extension-picker"), "-port", strconv.Itoa(s.Picker), "-pods", strings.Join(hosts, ","), "-target", port); err != nil {
+	if s.picker, err = r.start("serving", filepath.Join(r.build, "extension-picker"), "-port", strconv.Itoa(at), "-pods", strings.Join(hosts, ","), "-target", port); err != nil {
 		return "", err
 	}
 	defer s.picker.kill()

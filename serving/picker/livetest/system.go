@@ -32,9 +32,10 @@ func (g gpu) String() string { return fmt.Sprintf("%s:%d", g.Host, g.Port) }
 type system struct {
 	run *run
 
-	GPUs              []gpu
-	Admin, In, Picker int // ports
-	pickerAdmin       int
+	GPUs        []gpu
+	Admin, In   int // ports
+	pickerAdmin int
+	Picker      string // address, as Envoy's configuration has it
 
 	// For the listener.
 	Version               int
@@ -50,7 +51,7 @@ type system struct {
 
 // newSystem chooses ports and writes files. It starts no program.
 func (r *run) newSystem() (*system, error) {
-	s := &system{run: r, entry: func(int) string { return "deadline: 10" }, Cluster: "gpus", ResponseBody: "FULL_DUPLEX_STREAMED", Listeners: filepath.Join(r.work, "lds", "listeners.yaml")}
+	s := &system{run: r, Picker: fmt.Sprintf("{pipe: {path: %q}}", filepath.Join(r.work, "picker.sock")), entry: func(int) string { return "deadline: 10" }, Cluster: "gpus", ResponseBody: "FULL_DUPLEX_STREAMED", Listeners: filepath.Join(r.work, "lds", "listeners.yaml")}
 	hosts := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
 	shared, err := freePort(hosts...) // the same port on each host, as the pods of a pool have it
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *run) newSystem() (*system, error) {
 	for _, host := range hosts {
 		s.GPUs = append(s.GPUs, gpu{host, shared})
 	}
-	for _, p := range []*int{&s.Admin, &s.In, &s.Picker, &s.pickerAdmin} {
+	for _, p := range []*int{&s.Admin, &s.In, &s.pickerAdmin} {
 		port, err := freePort("127.0.0.1")
 		if err != nil {
 			return nil, err
@@ -158,7 +159,7 @@ func (s *system) reference(m int) (argv []string, more string) {
 // pick starts the picker with a policy. Each picker has its own log.
 func (s *system) pick(policy string, fallbacks, maxWaiting, models int) (log string, err error) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "listen: 127.0.0.1:%d\nadmin: 127.0.0.1:%d\nsecret: secret\npolicy: %s\nmax_waiting: %d\nmax_endpoints: 8\nfallbacks: %d\ngone: 2\nmodels:\n", s.Picker, s.pickerAdmin, policy, maxWaiting, fallbacks)
+	fmt.Fprintf(&out, "listen: unix:picker.sock\nadmin: 127.0.0.1:%d\nsecret: secret\npolicy: %s\nmax_waiting: %d\nmax_endpoints: 8\nfallbacks: %d\ngone: 2\nmodels:\n", s.pickerAdmin, policy, maxWaiting, fallbacks)
 	for m := range models {
 		fmt.Fprintf(&out, "- {name: m%d, %s}\n", m, s.entry(m))
 	}

@@ -1,7 +1,7 @@
 // Package server is medusa-picker: the watched endpoints, the queue, and the ports for Envoy and for administration.
 //
 // In: settings, and lists of endpoints over time. Out: the external processor (package extproc), gRPC health, metrics. Fails: a port that is
-// taken, a secret that cannot be read. An agent that does not report takes no requests, and is asked again.
+// taken, a secret or a certificate that cannot be read. An agent that does not report takes no requests, and is asked again.
 package server
 
 import (
@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"medusa/internal/httplimit"
 	"medusa/serving/agent/link"
 	"medusa/serving/dispatch"
 	"medusa/serving/picker/extproc"
@@ -30,14 +31,15 @@ import (
 
 // Server is a picker.
 type Server struct {
-	settings  *settings.Settings
-	secret    link.Secret
-	fleet     *fleet.Fleet
-	queue     *dispatch.Queue
-	process   *extproc.Server
-	health    *health.Server
-	out       io.Writer
-	transport *http.Transport
+	settings    *settings.Settings
+	secret      link.Secret
+	fleet       *fleet.Fleet
+	queue       *dispatch.Queue
+	process     *extproc.Server
+	health      *health.Server
+	out         io.Writer
+	transport   *http.Transport
+	credentials grpc.ServerOption
 
 	mu      sync.Mutex
 	watched map[string]context.CancelFunc // by address
@@ -47,15 +49,22 @@ type Server struct {
 	tasks   sync.WaitGroup
 }
 
+// bodyRoom is the memory for the bodies of all requests that wait, unless one body may be larger.
+const bodyRoom = 64 << 20
+
 // New makes a Server without endpoints. log may be nil.
 func New(s *settings.Settings, out io.Writer, log *dispatch.Log) (*Server, error) {
 	secret, err := link.ReadSecret(s.Secret)
 	if err != nil {
 		return nil, err
 	}
+	creds, err := credentialsOf(s.TLS)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	clock := func() float64 { return time.Since(began).Seconds() }
-	p := &Server{settings: s, secret: secret, out: out, health: health.NewServer(), ready: make(chan struct{}), watched: map[string]context.CancelFunc{},
+	p := &Server{settings: s, secret: secret, credentials: creds, out: out, health: health.NewServer(), ready: make(chan struct{}), watched: map[string]context.CancelFunc{},
 		unheard: map[string]bool{}, transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}
 	config := fleet.Config{Places: s.MaxEndpoints, Victim: schedule.LRU{Global: true}, Clock: clock}
 	for _, m := range s.Models {
@@ -68,7 +77,8 @@ func New(s *settings.Settings, out io.Writer, log *dispatch.Log) (*Server, error
 	for place := range s.MaxEndpoints {
 		p.queue.LoseGPU(place) // until its agent reports
 	}
-	p.process = &extproc.Server{Settings: s, Secret: secret, Fleet: p.fleet, Queue: p.queue, Ready: p.ready, Boot: rand.Text(), Count: extproc.NewCounters()}
+	p.process = &extproc.Server{Settings: s, Secret: secret, Fleet: p.fleet, Queue: p.queue, Ready: p.ready, Boot: rand.Text(), Count: extproc.NewCounters(),
+		Bodies: httplimit.NewBodies(int64(max(bodyRoom, s.MaxBody)))}
 	p.status(healthpb.HealthCheckResponse_NOT_SERVING)
 	return p, nil
 }
@@ -87,14 +97,14 @@ func (p *Server) warn(format string, args ...any) {
 
 // Serve answers Envoy and the administration port until ctx ends. It then takes no new requests, and gives present ones some time to end.
 func (p *Server) Serve(ctx context.Context, envoy, admin net.Listener) error {
-	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
+	g := grpc.NewServer(p.credentials, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(headerTime))
 	pb.RegisterExternalProcessorServer(g, p.process)
 	healthpb.RegisterHealthServer(g, p.health)
-	pages := &http.Server{Handler: p.pages(), ReadHeaderTimeout: 30 * time.Second}
+	pages := &http.Server{Handler: p.pages(), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: time.Minute}
 	ended := make(chan error, 2)
-	go func() { ended <- g.Serve(envoy) }()
+	go func() { ended <- g.Serve(httplimit.New(limits).Listen(envoy)) }()
 	go func() {
-		if err := pages.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
+		if err := pages.Serve(httplimit.New(limits).Listen(admin)); !errors.Is(err, http.ErrServerClosed) {
 			ended <- err
 		}
 	}()
@@ -117,15 +127,23 @@ func (p *Server) Serve(ctx context.Context, envoy, admin net.Listener) error {
 	return err
 }
 
-// maxMessage bounds a message of Envoy, and drain the time for present requests to end.
 const (
-	maxMessage = 16 << 20
-	drain      = 60 * time.Second
+	maxMessage = 2 << 20          // of Envoy; it holds at most 1 MiB of a body by default
+	maxHeader  = 16 << 10         // of a call or of a page
+	headerTime = 10 * time.Second // for a handshake or a header
+	drain      = 60 * time.Second // for present requests to end
 )
 
 func (p *Server) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	// For Kubernetes, whose gRPC probes have no certificate.
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) {
+		is, err := p.health.Check(r.Context(), &healthpb.HealthCheckRequest{Service: "readiness"})
+		if err != nil || is.Status != healthpb.HealthCheckResponse_SERVING {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		p.process.Count.Write(w)

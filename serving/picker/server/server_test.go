@@ -164,6 +164,10 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%q: %v", service, got)
 		}
 	}
+	page := httptest.NewRecorder()
+	if p.pages().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody)); page.Code != http.StatusOK {
+		t.Errorf("/ready: status %d", page.Code)
+	}
 }
 
 func TestAgentsComeAndGo(t *testing.T) {

@@ -30,6 +30,7 @@ func (p *Server) Use(ctx context.Context, endpoints []string) error {
 		delete(p.watched, address)
 		delete(p.unheard, address)
 		p.queue.LoseGPU(place)
+		p.process.Count.Left(address)
 		p.warn("endpoint %s has left", address)
 	}
 	for address, place := range came {

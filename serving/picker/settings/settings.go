@@ -19,7 +19,8 @@ import (
 
 // Settings are the settings of a picker. Times are in seconds.
 type Settings struct {
-	Listen       string         `yaml:"listen"` // for Envoy; default 127.0.0.1:9002
+	Listen       string         `yaml:"listen"` // for Envoy: a Unix socket (unix:PATH), or an address, which needs TLS; default unix:picker.sock
+	TLS          *TLS           `yaml:"tls"`
 	Admin        string         `yaml:"admin"`  // metrics; default 127.0.0.1:9003
 	Secret       string         `yaml:"secret"` // file; the agents have the same
 	Policy       gateway.Policy `yaml:"policy"`
@@ -52,7 +53,7 @@ func Load(path string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Settings{Listen: "127.0.0.1:9002", Admin: "127.0.0.1:9003", MaxWaiting: 256, MaxBody: 4 << 20, MaxEndpoints: 256, Gone: 5,
+	s := &Settings{Listen: socket + "picker.sock", Admin: "127.0.0.1:9003", MaxWaiting: 256, MaxBody: 4 << 20, MaxEndpoints: 256, Gone: 5,
 		Policy: gateway.Policy{Name: "mqfq"}}
 	file, err := yamlfile.Decode(path, data, s)
 	if err != nil {
@@ -61,11 +62,27 @@ func Load(path string) (*Settings, error) {
 	if err := s.check(); err != nil {
 		return nil, yamlfile.Locate(path, file, err)
 	}
-	if !filepath.IsAbs(s.Secret) {
-		s.Secret = filepath.Join(filepath.Dir(path), s.Secret)
+	beside := func(p string) string {
+		if filepath.IsAbs(p) {
+			return p
+		}
+		return filepath.Join(filepath.Dir(path), p)
+	}
+	s.Secret = beside(s.Secret)
+	if at, ok := s.Socket(); ok {
+		s.Listen = socket + beside(at)
+	}
+	if t := s.TLS; t != nil {
+		t.Certificate, t.Key, t.Clients = beside(t.Certificate), beside(t.Key), beside(t.Clients)
 	}
 	return s, nil
 }
+
+// socket begins an address that is a Unix socket.
+const socket = "unix:"
+
+// Socket returns the path of the Unix socket for Envoy, if the port is one.
+func (s *Settings) Socket() (path string, ok bool) { return strings.CutPrefix(s.Listen, socket) }
 
 func mistake(path, format string, args ...any) error {
 	return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check settings: "+format, args...)}
@@ -78,10 +95,8 @@ const (
 )
 
 func (s *Settings) check() error {
-	for field, address := range map[string]string{"$.listen": s.Listen, "$.admin": s.Admin} {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return mistake(field, "%q is no address with a port", address)
-		}
+	if err := s.checkPorts(); err != nil {
+		return err
 	}
 	switch {
 	case s.Secret == "":
@@ -116,6 +131,37 @@ func (s *Settings) check() error {
 	}
 	if _, err := schedule.New(s.Policy.Name, s.Params()); err != nil {
 		return &yamlfile.FieldError{Path: "$.policy", Err: err}
+	}
+	return nil
+}
+
+func (s *Settings) checkPorts() error {
+	address := func(field, value string) error {
+		if _, _, err := net.SplitHostPort(value); err != nil {
+			return mistake(field, "%q is no address with a port", value)
+		}
+		return nil
+	}
+	if err := address("$.admin", s.Admin); err != nil {
+		return err
+	}
+	if path, ok := s.Socket(); ok {
+		switch {
+		case path == "":
+			return mistake("$.listen", "the Unix socket has no path")
+		case s.TLS != nil:
+			return mistake("$.tls", "a Unix socket has no TLS")
+		}
+		return nil
+	}
+	if err := address("$.listen", s.Listen); err != nil {
+		return err
+	}
+	switch t := s.TLS; {
+	case t == nil:
+		return mistake("$.listen", "whoever reaches %s gets tickets: use a Unix socket (unix:PATH), or set tls", s.Listen)
+	case t.Certificate == "" || t.Key == "" || t.Clients == "":
+		return mistake("$.tls", "certificate, key and clients are needed")
 	}
 	return nil
 }

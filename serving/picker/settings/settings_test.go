@@ -35,6 +35,9 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if at, ok := s.Socket(); !ok || at != filepath.Join(filepath.Dir(path), "picker.sock") {
+		t.Errorf("without listen: %q", s.Listen)
+	}
 	p := s.Params()
 	if s.Secret != filepath.Join(filepath.Dir(path), "secret") || s.MaxWaiting != 256 || p.D != 3 || !slices.Equal(p.Weights, []float64{2, 1}) || !slices.Equal(p.Deadline, []float64{600, 5}) {
 		t.Errorf("%+v, %+v", s, p)
@@ -42,6 +45,10 @@ func TestLoad(t *testing.T) {
 	for _, row := range []struct{ from, to, want string }{
 		{"secret: secret", "", "secret is missing"},
 		{"secret: secret", "secret: s\nlisten: here", ":3:9: check settings: \"here\" is no address"},
+		{"secret: secret", "secret: s\nlisten: 127.0.0.1:9002", "whoever reaches 127.0.0.1:9002 gets tickets"},
+		{"secret: secret", "secret: s\nlisten: 127.0.0.1:9002\ntls: {certificate: a, key: b}", "certificate, key and clients are needed"},
+		{"secret: secret", "secret: s\nlisten: \"unix:\"", "has no path"},
+		{"secret: secret", "secret: s\nlisten: unix:a\ntls: {certificate: a, key: b, clients: c}", "a Unix socket has no TLS"},
 		{"mqfq", "none", "unknown name"},
 		{"mqfq", "torpor", "needs a deadline"},
 		{"name: b", "name: a", "a is there twice"},

@@ -58,7 +58,7 @@ func run(ctx context.Context, path string, from source, decisions string) (err e
 	if err != nil {
 		return err
 	}
-	envoy, err := net.Listen("tcp", s.Listen)
+	envoy, err := server.Listen(s)
 	if err != nil {
 		return fmt.Errorf("listen for Envoy: %w", err)
 	}
