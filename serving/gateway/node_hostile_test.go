@@ -2,11 +2,15 @@ package gateway
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +139,48 @@ func TestNodeBoundsConnections(t *testing.T) {
 		if (err == nil) != (i < 4) {
 			t.Errorf("connection %d of four: %v", i+1, err)
 		}
+	}
+}
+
+// A client that sends requests and never reads loses its connection.
+func TestNodeClientThatNeverReads(t *testing.T) {
+	defer func(before time.Duration) { nodeLimits.Stall = before }(nodeLimits.Stall)
+	nodeLimits.Stall = 200 * time.Millisecond
+	f := startNode(t, nil)
+	c := f.dial(0)
+	requests := []byte(strings.Repeat("GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
+	for {
+		if _, err := c.Write(requests); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("its connection stays")
+		} else if err != nil {
+			return
+		}
+	}
+}
+
+// An agent answers questions for its own addresses: those that are configured, or where it listens. If it listens everywhere, these are the machine's,
+// without those that each machine has.
+func TestNodeAddresses(t *testing.T) {
+	all := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("[::]:9101"))
+	k := &card{node: &Node{spec: &Spec{Agent: &Remote{}}}, at: all}
+	own := k.addresses()
+	if slices.ContainsFunc(own, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() || a.Port() != 9101 }) {
+		t.Errorf("everywhere: %v", own)
+	}
+	// The address that the system uses on the way to another machine is one of them. No packet is sent.
+	if c, err := net.Dial("udp", "192.0.2.1:9"); err == nil {
+		used := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+		if _ = c.Close(); !used.IsLoopback() && !slices.Contains(own, netip.AddrPortFrom(used, 9101)) {
+			t.Errorf("everywhere: %v, without %v", own, used)
+		}
+	}
+	k.at = net.TCPAddrFromAddrPort(netip.MustParseAddrPort("[::ffff:10.0.0.1]:9101"))
+	if own := k.addresses(); fmt.Sprint(own) != "[10.0.0.1:9101]" {
+		t.Errorf("at one address: %v", own)
+	}
+	k.node.spec.Agent.Advertise = []string{"10.0.0.2:80"}
+	if own := k.addresses(); fmt.Sprint(own) != "[10.0.0.2:80]" {
+		t.Errorf("configured: %v", own)
 	}
 }
 

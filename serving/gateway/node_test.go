@@ -287,6 +287,8 @@ func TestNodeSpec(t *testing.T) {
 		{`secret: secret`, ``, "secret is missing"},
 		{`["127.0.0.1:0", "127.0.0.1:0"]`, `["127.0.0.1:0"]`, "1 addresses for 2 GPUs"},
 		{`["127.0.0.1:0", "127.0.0.1:0"]`, `["127.0.0.1:0", "x"]`, "no address with a port"},
+		{`secret: secret`, `secret: secret, advertise: ["10.0.0.1:1"]`, "1 addresses for 2 GPUs"},
+		{`secret: secret`, `secret: secret, advertise: ["10.0.0.1:1", "name:2"]`, "not an IP address with a port"},
 	} {
 		if _, err := parse("agent.yaml", []byte(strings.Replace(nodeSpec, row.from, row.to, 1))); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v", row.to, err)
