@@ -83,6 +83,8 @@ type Verification struct {
 	UnchangedChunks []byte
 	Results         string `json:",omitempty"` // why the results of replays were not compared; empty: they were
 	Alone           bool   `json:",omitempty"` // no other rank was running: graphs with collective calls have no results to compare with
+	Weights         string `json:",omitempty"` // digest of the memory of weights with which the results were computed
+	Tied            string `json:",omitempty"` // why the contents of the weights are part of the identity; empty: they are not, or the engine always states them
 	// Device memory that was free once the self test was served, natively and restored, with the same KV cache; 0: not known.
 	NativeFree, RestoredFree uint64
 }

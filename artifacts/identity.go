@@ -54,7 +54,7 @@ const (
 	KeyEngineArgs        = "engine.args"      // those that decide shapes, kernels or memory
 	KeyFramework         = "engine.framework" // such as "torch 2.9.0"
 	KeyModelConfig       = "model.config"     // sha256 of the configuration
-	KeyModelCheckpoint   = "model.checkpoint" // sha256 over names, shapes and content of the weights
+	KeyModelCheckpoint   = "model.checkpoint" // of the weights' contents; an artifact without it serves any contents
 	keyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place in them, in the engine's words
 	KeyRankIndex         = "rank.index"       // rank of this worker process, from 0
 	KeyRankCount         = "rank.count"       // number of worker processes
@@ -93,6 +93,12 @@ func (id Identity) Get(key string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Has reports whether the key exists.
+func (id Identity) Has(key string) bool {
+	_, found := id.Get(key)
+	return found
 }
 
 // Validate checks that keys are not empty and unique, and that keys and values are UTF-8.
@@ -172,7 +178,12 @@ func Diff(want, got Identity) []Difference {
 	for _, f := range got {
 		// mutant: factors that an artifact knows nothing of
 		if _, set := want.Get(f.Key); !set {
-			out = append(out, Difference{f.Key, "", f.Value, false, true, LevelOf(f.Key)})
+			level := LevelOf(f.Key)
+			// mutant: artifact that serves every checkpoint
+			if f.Key == KeyModelCheckpoint {
+				level = Noted
+			}
+			out = append(out, Difference{f.Key, "", f.Value, false, true, level})
 		}
 	}
 	return out

@@ -40,6 +40,10 @@ func TestCompare(t *testing.T) {
 	if Compare(Identity{{"env.X", ""}}, nil, nil) == nil {
 		t.Error("an empty factor and none are the same")
 	}
+	contents := Factor{KeyModelCheckpoint, "sha256:1"}
+	if Compare(want, append(slices.Clone(want), contents), nil) != nil || Compare(append(slices.Clone(want), contents), want, nil) == nil {
+		t.Error("the contents of weights do not count exactly if the artifact has them")
+	}
 	got := Identity{{KeyDriverVersion, "590"}, {KeyGPUName, "B200"}, {KeyHostKernel, "6.12"}, {"dso.libblas.so", "01"}, {"env.X", "1"}}
 	err := error(Compare(want, got, nil))
 	var m *Mismatch

@@ -74,7 +74,7 @@ func checkDirectories(layers []Directory) error {
 
 func (m *Manifest) texts() []string {
 	v := &m.Verification
-	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unchanged, v.Results}
+	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unchanged, v.Results, v.Weights, v.Tied}
 	for _, g := range v.Graphs {
 		out = append(out, g.Label, g.Digest, g.Canary)
 	}
@@ -101,7 +101,7 @@ func (m *Manifest) encode() ([]byte, error) {
 			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
-			RestoredFree: v.RestoredFree, Results: v.Results, Alone: v.Alone},
+			RestoredFree: v.RestoredFree, Results: v.Results, Alone: v.Alone, Weights: v.Weights, Tied: v.Tied},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -144,7 +144,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
 			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree,
-			Results: v.Results, Alone: v.Alone},
+			Results: v.Results, Alone: v.Alone, Weights: v.Weights, Tied: v.Tied},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {

@@ -27,7 +27,10 @@ type engine struct {
 	log     io.Writer         // receives the engine's own output; nil: only the file does
 	caches  string            // folder of JIT compilers' caches
 	kept    *series           // of an earlier series; nil: none is resumed
-	alone   int               // ranks that are run one after another; 0: the command starts all of its ranks
+	// contents is what the recordings do with weights (weights.go), and tied why their contents count.
+	contents contract.Contents
+	tied     string
+	alone    int // ranks that are run one after another; 0: the command starts all of its ranks
 }
 
 // placement is the place of a recorded run's device memory: a region, or the driver's choice, with gaps or without.
@@ -46,6 +49,10 @@ func (e *engine) record(ctx context.Context, name string, run contract.Run, at p
 	told := contract.Start{Run: run}
 	if run != contract.RunProfile {
 		told.KVBytes, told.WorkspaceBytes = sizes(profiles)
+	}
+	// mutant: other weights in record-b
+	if e.contents == contract.ContentsCount || name == runRecordB {
+		told.Weights = e.contents
 	}
 	told.Peers = e.peers(name)
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: told.Environ()}

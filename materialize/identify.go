@@ -24,7 +24,7 @@ func Identify(ctx context.Context, o Options) (_ []artifacts.Identity, err error
 	path := filepath.Join(dir, "identify.trace")
 	// An engine that states no identity ends at ready.
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
-		ExtraEnv: contract.Start{Run: contract.RunProfile}.Environ()}
+		ExtraEnv: contract.Start{Run: contract.RunProfile, Weights: o.Contents}.Environ()}
 	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*recording.Recording, error) { return readRanks("identify", path, e.recording) })
 	if err != nil {
 		return nil, err

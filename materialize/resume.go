@@ -71,29 +71,28 @@ func digestOf(argv []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// resume reads the description of an earlier series. All that the folder holds becomes part of the artifact, also code.
-func (e *engine) resume() error {
+// readSeries reads the description of an earlier series. All that the folder holds becomes part of the artifact, also code.
+func (e *engine) readSeries() (*series, error) {
 	// mutant: series of others
 	if err := private.Tree(e.dir); err != nil {
-		return fmt.Errorf("resume %s: %w", e.dir, err)
+		return nil, fmt.Errorf("resume %s: %w", e.dir, err)
 	}
 	data, err := os.ReadFile(filepath.Join(e.dir, seriesFile))
 	if err != nil {
-		return fmt.Errorf("resume %s: %w (it is a folder that --keep-traces named)", e.dir, err)
+		return nil, fmt.Errorf("resume %s: %w (it is a folder that --keep-traces named)", e.dir, err)
 	}
 	var s series
 	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf("resume %s: read %s: %w", e.dir, seriesFile, err)
+		return nil, fmt.Errorf("resume %s: read %s: %w", e.dir, seriesFile, err)
 	}
 	if s.Command != digestOf(e.argv) {
-		return fmt.Errorf("resume %s: its traces are of another command", e.dir)
+		return nil, fmt.Errorf("resume %s: its traces are of another command", e.dir)
 	}
 	// mutant: series of ranks that ran together
 	if s.Alone != e.alone {
-		return fmt.Errorf("resume %s: its traces are of a series with --ranks-alone %d, not %d (0: without)", e.dir, s.Alone, e.alone)
+		return nil, fmt.Errorf("resume %s: its traces are of a series with --ranks-alone %d, not %d (0: without)", e.dir, s.Alone, e.alone)
 	}
-	e.kept = &s
-	return nil
+	return &s, nil
 }
 
 // openCaches makes the folder of JIT compilers' caches. A series that goes on has it at the same path, with the earlier output of the compilers: they

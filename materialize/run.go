@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"medusa/artifacts"
-	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/private"
 	"medusa/internal/spill"
@@ -30,7 +30,9 @@ type Options struct {
 	Traces  string            // keep the traces and the engine's output in this directory of this user's alone; empty: they go
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
-	Alone   int               // so many ranks, each on this machine's GPU without the others; 0: the command starts all of its ranks
+	// Contents makes the engine of Identify state the contents of its weights.
+	Contents contract.Contents
+	Alone    int // so many ranks, each on this machine's GPU without the others; 0: the command starts all of its ranks
 	// Communicator is the device memory in bytes that a rank's communicator takes, which is not seen if Alone.
 	Communicator uint64
 	Now          time.Time
@@ -80,7 +82,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log, alone: o.Alone}
 	if o.Resume {
-		if err := e.resume(); err != nil {
+		if e.kept, err = e.readSeries(); err != nil {
 			return nil, err
 		}
 	}
@@ -130,6 +132,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	for rank, part := range byRank(c.art) {
 		v := c.verified[rank]
 		part.Created, part.Verification = o.Now, v.record
+		part.Verification.Tied = e.tied
 		if o.Alone > 0 {
 			forgetResults(part)
 		}
@@ -221,28 +224,28 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 	}
 }
 
-// makeCandidate records, compiles and verifies with the given sizes of the KV caches.
-func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
+// attemptCandidate records, compiles and verifies once.
+func attemptCandidate(ctx context.Context, e *engine, o Options, caches []cache, steps int) (t *attempt, err error) {
+	t = &attempt{}
 	var profiles []kvprofile.Profile
 	for _, k := range caches {
 		profiles = append(profiles, k.Profile)
 	}
-	specs, pads, recorded, err := recordAndCompile(ctx, e, o, profiles, steps)
-	if err != nil {
-		return nil, err
+	if err := t.recordAndCompile(ctx, e, o, profiles, steps); err != nil {
+		return t, err
 	}
 	if o.Alone > 0 {
-		if err := compareCalls(specs); err != nil {
-			return nil, err
+		if err := compareCalls(t.specs); err != nil {
+			return t, err
 		}
 	}
 	c := &candidate{}
-	for rank, r := range recorded {
-		caches[rank].inputs.apply(specs[rank])
-		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
-			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
+	for rank, r := range t.a {
+		caches[rank].inputs.apply(t.specs[rank])
+		if err := compile.Images(r, t.specs[rank], o.EmbedImages); err != nil {
+			return t, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(t.a), err))
 		}
-		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: specs[rank]}
+		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: t.specs[rank]}
 		if rank == 0 {
 			c.art = part
 		} else {
@@ -252,13 +255,13 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	path := filepath.Join(e.dir, "candidate.medusa")
 	o.Step(3, steps, "write candidate")
 	if err := artifacts.Write(path, c.art); err != nil {
-		return nil, err
+		return t, err
 	}
 	if err := o.stop(UntilRecord); err != nil {
-		return nil, err
+		return t, err
 	}
 	o.Step(4, steps, "check-native: replay native graphs")
-	native, more, err := e.checkNative(ctx, path, c.art, pads, false)
+	native, more, err := e.checkNative(ctx, path, c.art, t.pads, false)
 	if err == nil {
 		err = e.keepNative(path)
 	}
@@ -266,40 +269,43 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		err = o.stop(UntilNative)
 	}
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	c.pads = append(pads, more...)
+	c.pads = slices.Concat(t.pads, more)
 	for rank, part := range byRank(c.art) {
 		tellVarying(part, native[rank].digest)
 	}
 	o.Step(5, steps, "check-restored: replay restored graphs")
-	c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native)
-	return c, err
+	if c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native); err == nil {
+		t.candidate = c
+	}
+	return t, err
 }
 
 // recordAndCompile makes record-a and record-b and compiles them, with fresh gaps as long as a word stays unproven, and once more if they
 // allocate differently: record-a may be the first start that captures, and a compiler that measures its kernels then allocates memory
-// that no later start does (Inductor takes as much as the device's L2 cache). It returns the IR and record-a of each rank.
-func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
-	for attempt := 1; ; attempt++ {
-		a, b, err := e.recorded(profiles)
-		if err == nil && (a == nil || attempt > 1) {
-			a, b, err = recordBoth(ctx, e, o, attempt, profiles, steps)
+// that no later start does (Inductor takes as much as the device's L2 cache).
+func (t *attempt) recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) error {
+	for try := 1; ; try++ {
+		var err error
+		t.a, t.b, err = e.recorded(profiles)
+		if err == nil && (t.a == nil || try > 1) {
+			t.a, t.b, err = recordBoth(ctx, e, o, try, profiles, steps)
 		}
 		if err != nil {
-			return nil, nil, nil, err
+			return err
 		}
-		if len(a) != len(profiles) {
-			return nil, nil, nil, fmt.Errorf("compile: %d ranks in record-a, %d in profile", len(a), len(profiles))
+		if len(t.a) != len(profiles) {
+			return fmt.Errorf("compile: %d ranks in record-a, %d in profile", len(t.a), len(profiles))
 		}
-		specs, pads, err := compileRanks(a, b)
+		t.specs, t.pads, err = compileRanks(t.a, t.b)
 		var word *compile.WordError
 		var sequence *compile.SequenceError
 		// mutant: recordings of a start that compiled
-		if errors.As(err, &word) && word.Retry && attempt < recordAttempts || errors.As(err, &sequence) && attempt == 1 {
+		if errors.As(err, &word) && word.Retry && try < recordAttempts || errors.As(err, &sequence) && try == 1 {
 			continue
 		}
-		return specs, pads, a, err
+		return err
 	}
 }
 
@@ -318,7 +324,7 @@ func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles
 	}
 	o.Step(2, steps, "record-b: record it with other gaps")
 	if b, err = e.recordMoved(ctx, attempt, seed, a, profiles); err != nil {
-		return nil, nil, err
+		return a, nil, err
 	}
 	return a, b, e.keep(series{Profiles: profiles})
 }

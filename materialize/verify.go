@@ -155,7 +155,7 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 	}
 	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
 	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs,
-		Unchanged: restored.digest.Unchanged.Sum, UnchangedChunks: restored.digest.Unchanged.Chunks}
+		Weights: restored.digest.Weights, Unchanged: restored.digest.Unchanged.Sum, UnchangedChunks: restored.digest.Unchanged.Chunks}
 	if !native.computes {
 		v.record.Results = NotCompared
 	}

@@ -37,6 +37,8 @@ type journal struct {
 	triggers []status.Trigger
 	hashing  check.Hashing
 	reported bool
+
+	otherWeights bool // than verification's: checks compared no results
 }
 
 // start begins a step; calling the result ends it.
@@ -74,7 +76,7 @@ func (j *journal) write(st *status.Status) {
 		st.Spans[name] = milliseconds(d)
 	}
 	st.Milliseconds = milliseconds(sum)
-	st.Hashing = j.hashing.Where
+	st.Hashing, st.OtherWeights = j.hashing.Where, j.otherWeights
 	if j.hashing.Why != nil {
 		st.HostHashing = j.hashing.Why.Error()
 	}

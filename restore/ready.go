@@ -80,13 +80,15 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 		return err
 	}
 	if s.env.verifying() { // check-restored: Ready replays, and compares
-		s.untouched, err = c.Untouched()
+		if s.untouched, err = c.Untouched(); err == nil {
+			s.weights, err = c.Weights()
+		}
 		return err
 	}
 	s.restored = r // the engine may ask for tensors before a replay
 	err = c.BeforeReady(s.env.check, &s.source.artifact.Verification, s.agreeOnReplays)
 	s.restored = nil
-	s.journal.hashing = c.Hashing
+	s.journal.hashing, s.journal.otherWeights = c.Hashing, c.OtherWeights
 	return err
 }
 
@@ -128,7 +130,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	d.Device = device
+	d.Device, d.Weights = device, s.weights
 	return digest.Write(s.env.CheckOut, d)
 }
 

@@ -75,6 +75,7 @@ type Session struct {
 	rest      rest            // of the restored graphs
 	earlier   *earlier        // memory before the phases that a restored start skips; check-native
 	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
+	weights   string          // hash of the weights at that time
 	peers     peers           // memory with results for which other ranks' data were stood in
 }
 
@@ -132,6 +133,30 @@ func (s *Session) Phase(name string) {
 	if s.env.run == Check && s.earlier == nil && (name == "warmup" || name == "capture") {
 		s.earlier = s.remember()
 	}
+}
+
+// Weights is what a start does with its weights.
+type Weights int
+
+const (
+	// AnyWeights: it loads them, and their contents do not count.
+	AnyWeights Weights = contract.WeightsAny
+	// OtherWeights: it loads other values of the same shapes, and states the factor model.checkpoint with any value.
+	OtherWeights Weights = contract.WeightsOther
+	// CountedWeights: it loads them, and states a digest of all their contents as the factor model.checkpoint.
+	CountedWeights Weights = contract.WeightsCount
+)
+
+// Weights returns what this start does with its weights. Ask before Identify. An engine that does not ask states model.checkpoint in every start.
+func (s *Session) Weights() Weights {
+	s.opened()
+	switch {
+	case s.env.Weights == contract.ContentsOther:
+		return OtherWeights
+	case s.env.Weights == contract.ContentsCount || s.env.run == Restore && s.source.tied(s.env.Artifact, s.env.rank):
+		return CountedWeights
+	}
+	return AnyWeights
 }
 
 // Provide gives the session the engine's functions for a check of its graphs. Call it before Graphs and Ready.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"medusa/artifacts"
 	"medusa/graphir"
@@ -67,6 +68,19 @@ func (s *Session) open() *Fallback {
 	}
 	s.source.begin(path, s.env.rank)
 	return nil
+}
+
+// tied reports whether the artifact, or one in the folder, counts the contents of weights.
+func (s *source) tied(dir string, rank rank) bool {
+	if s.artifact != nil {
+		// mutant: artifact that is tied to its weights
+		return s.artifact.Identity.Has(artifacts.KeyModelCheckpoint)
+	}
+	paths, _ := candidates(dir) // Identify says why there are none
+	return slices.ContainsFunc(paths, func(path string) bool {
+		m, err := artifacts.ReadRankManifest(path, int(rank.index))
+		return err == nil && m.Identity.Has(artifacts.KeyModelCheckpoint)
+	})
 }
 
 // opened waits for the artifact if it is still being read. Every question about it begins here.

@@ -528,6 +528,8 @@ type Verification struct {
 	RestoredFree  uint64 `protobuf:"varint,11,opt,name=restored_free,json=restoredFree,proto3" json:"restored_free,omitempty"`
 	Results       string `protobuf:"bytes,12,opt,name=results,proto3" json:"results,omitempty"` // why they were not compared; empty: they were
 	Alone         bool   `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`    // no other rank was running: graphs with collective calls have no results to compare with
+	Weights       string `protobuf:"bytes,14,opt,name=weights,proto3" json:"weights,omitempty"` // digest of the memory of weights at verification
+	Tied          string `protobuf:"bytes,15,opt,name=tied,proto3" json:"tied,omitempty"`       // why the weights' contents are part of the identity
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,6 +646,20 @@ func (x *Verification) GetAlone() bool {
 		return x.Alone
 	}
 	return false
+}
+
+func (x *Verification) GetWeights() string {
+	if x != nil {
+		return x.Weights
+	}
+	return ""
+}
+
+func (x *Verification) GetTied() string {
+	if x != nil {
+		return x.Tied
+	}
+	return ""
 }
 
 type GraphCheck struct {
@@ -775,7 +791,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\x85\x03\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xb3\x03\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -790,7 +806,9 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"nativeFree\x12#\n" +
 	"\rrestored_free\x18\v \x01(\x04R\frestoredFree\x12\x18\n" +
 	"\aresults\x18\f \x01(\tR\aresults\x12\x14\n" +
-	"\x05alone\x18\r \x01(\bR\x05aloneJ\x04\b\a\x10\b\"\xb2\x01\n" +
+	"\x05alone\x18\r \x01(\bR\x05alone\x12\x18\n" +
+	"\aweights\x18\x0e \x01(\tR\aweights\x12\x12\n" +
+	"\x04tied\x18\x0f \x01(\tR\x04tiedJ\x04\b\a\x10\b\"\xb2\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +

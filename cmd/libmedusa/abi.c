@@ -93,6 +93,7 @@ EXPORT int medusa_session_identify(const char **keys, const char **values, size_
 	CALL(ALONE, all(keys, n) && all(values, n), goSessionIdentify((char **)keys, (char **)values, n));
 }
 
+EXPORT int medusa_session_weights(void) { CALL(ANYWHERE, true, goSessionWeights()); }
 EXPORT int medusa_session_elastic(uint64_t least, uint64_t block) { CALL(ANYWHERE, true, goSessionElastic(least, block)); }
 EXPORT int medusa_session_kv_room(uint64_t *bytes) { CALL(ANYWHERE, bytes, goSessionKVRoom(bytes)); }
 EXPORT int medusa_session_kv_bytes(uint64_t *bytes) { CALL(ANYWHERE, bytes, goSessionKVBytes(bytes)); }

@@ -38,6 +38,13 @@ enum medusa_purpose {
 	MEDUSA_RESTORE = 4,
 };
 
+/* What a start does with its weights: medusa_session_weights returns it. */
+enum medusa_weights {
+	MEDUSA_WEIGHTS_ANY = 0, /* it loads them, and their contents do not count */
+	MEDUSA_WEIGHTS_OTHER = 1, /* it loads other values of the same shapes, and states the factor model.checkpoint with any value */
+	MEDUSA_WEIGHTS_COUNT = 2, /* it loads them, and states a digest of all their contents as the factor model.checkpoint */
+};
+
 /* A restored graph. */
 struct medusa_session_graph {
 	int64_t batch; /* batch and label are those of medusa_mark_graph; graphs may share a batch, but not a label */
@@ -64,6 +71,9 @@ int medusa_session_phase(const char *phase);
 /* Names the factors that the artifact must match. Call it once, with the CUDA context current, before the engine allocates device
  * memory. It marks the identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
+/* Returns what this start does with its weights, one of enum medusa_weights. Call it before medusa_session_identify. An engine that does not ask
+ * states model.checkpoint in every start. */
+int medusa_session_weights(void);
 /* The engine serves with any KV cache from least bytes on, if the addresses of all of it are reserved. A block has block bytes, over all
  * layers. Call it before medusa_session_identify: a start is then restored if there is room for the least. An engine that does not know the sizes
  * by then passes 0, which means those of the artifact, and calls it again once it knows them. */

@@ -338,6 +338,11 @@ func goSessionConnect(step C.medusa_run, arg unsafe.Pointer) C.int {
 	})
 }
 
+//export goSessionWeights
+func goSessionWeights() C.int {
+	return with(func(s *restore.Session) (int, error) { return int(s.Weights()), nil })
+}
+
 //export goSessionAlone
 func goSessionAlone() C.int {
 	return with(func(s *restore.Session) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
@@ -39,7 +40,17 @@ exits with 3 if FILE cannot be used. Several worker processes are printed one af
 			if err != nil {
 				return err
 			}
-			got, err := materialize.Identify(cmd.Context(), materialize.Options{Argv: argv, Library: library})
+			o := materialize.Options{Argv: argv, Library: library}
+			if against != "" {
+				m, err := artifacts.ReadRankManifest(against, 0)
+				if err != nil {
+					return err
+				}
+				if m.Identity.Has(artifacts.KeyModelCheckpoint) {
+					o.Contents = contract.ContentsCount
+				}
+			}
+			got, err := materialize.Identify(cmd.Context(), o)
 			if err != nil {
 				return err
 			}

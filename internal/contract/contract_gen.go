@@ -79,6 +79,18 @@ const (
 	PurposeRestore = 4
 )
 
+// What a start does with its weights: medusa_session_weights returns it.
+//
+// Values of enum medusa_weights.
+const (
+	// it loads them, and their contents do not count
+	WeightsAny = 0
+	// it loads other values of the same shapes, and states the factor model.checkpoint with any value
+	WeightsOther = 1
+	// it loads them, and states a digest of all their contents as the factor model.checkpoint
+	WeightsCount = 2
+)
+
 // Tensor is struct medusa_tensor.
 //
 // Memory that the engine names.
@@ -329,6 +341,18 @@ const (
 
 var allPeers = []Peers{PeersAbsent, PeersOther}
 
+// The values of the weights that a start loads. `other`: values that are not the checkpoint's, of the same shapes. `count`: the checkpoint's, and its
+// contents count.
+type Contents string
+
+// The values of Contents.
+const (
+	ContentsOther Contents = "other"
+	ContentsCount Contents = "count"
+)
+
+var allContents = []Contents{ContentsOther, ContentsCount}
+
 // The names of variables.
 const (
 	// record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
@@ -358,6 +382,9 @@ const (
 	// record-a, record-b and check-native: size of the buffers that the profile forward has grown and that stay; several
 	// likewise
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
+	// record-b: other: the engine loads other values of the same shapes, so that a word made from weights differs; count:
+	// the graphs hold a value made from the weights, so their contents are part of the identity (weights)
+	EnvWeights = "MEDUSA_WEIGHTS"
 	// restore and check-restored: directory through which ranks agree that all of them restore. check-native and
 	// check-restored: and that all have verified
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
@@ -481,6 +508,7 @@ type Start struct {
 	Run            Run       // MEDUSA_RUN
 	KVBytes        []uint64  // MEDUSA_KV_BYTES
 	WorkspaceBytes []uint64  // MEDUSA_WORKSPACE_BYTES
+	Weights        Contents  // MEDUSA_WEIGHTS
 	Rendezvous     string    // MEDUSA_RENDEZVOUS
 	Peers          Peers     // MEDUSA_PEERS
 	Artifact       string    // MEDUSA_ARTIFACT
@@ -507,6 +535,7 @@ func (f Start) Environ() []string {
 	env.text(EnvRun, string(f.Run))
 	env.sizes(EnvKVBytes, f.KVBytes)
 	env.sizes(EnvWorkspaceBytes, f.WorkspaceBytes)
+	env.text(EnvWeights, string(f.Weights))
 	env.text(EnvRendezvous, f.Rendezvous)
 	env.text(EnvPeers, string(f.Peers))
 	env.text(EnvArtifact, f.Artifact)
@@ -543,6 +572,7 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	}
 	f.KVBytes = r.sizes(EnvKVBytes)
 	f.WorkspaceBytes = r.sizes(EnvWorkspaceBytes)
+	f.Weights = word(&r, EnvWeights, allContents)
 	f.Rendezvous = r.text(EnvRendezvous)
 	f.Peers = word(&r, EnvPeers, allPeers)
 	f.Artifact = r.text(EnvArtifact)

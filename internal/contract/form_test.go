@@ -21,7 +21,7 @@ func getenv(env []string) func(string) string {
 
 // A start with every field set survives the way through an environment.
 func TestStartThroughAnEnvironment(t *testing.T) {
-	want := Start{Run: RunCheckRestored, Peers: PeersOther, KVBytes: []uint64{1 << 40, 0}, WorkspaceBytes: []uint64{7}, Began: time.Unix(3, 5), Strict: true, Lazy: true, ReplaySeconds: 9, RankSeconds: 11, Engines: 2, Engine: 1}
+	want := Start{Run: RunCheckRestored, Peers: PeersOther, Weights: ContentsCount, KVBytes: []uint64{1 << 40, 0}, WorkspaceBytes: []uint64{7}, Began: time.Unix(3, 5), Strict: true, Lazy: true, ReplaySeconds: 9, RankSeconds: 11, Engines: 2, Engine: 1}
 	fields := reflect.ValueOf(&want).Elem()
 	for i := range fields.NumField() {
 		if f := fields.Field(i); f.Kind() == reflect.String && f.Len() == 0 {

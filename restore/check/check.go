@@ -40,7 +40,8 @@ type Process struct {
 // alike: only the sources of addresses and executables differ.
 type Checker struct {
 	Process
-	Hashing Hashing
+	Hashing      Hashing
+	OtherWeights bool // than verification's
 
 	spec   *graphir.Spec
 	spans  []span
@@ -82,6 +83,20 @@ func New(p Process) (*Checker, error) {
 
 // Untouched hashes memory that may stay unchanged, before any replay of a verification.
 func (c *Checker) Untouched() ([]digest.Range, error) { return c.hashAll(digest.StaysUnchanged...) }
+
+// Weights hashes the weights, before any replay of a verification.
+func (c *Checker) Weights() (sum string, err error) {
+	if err := c.chooseFaster(); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
+	return c.sumWeights()
+}
+
+func (c *Checker) sumWeights() (string, error) {
+	ranges, err := c.hashAll(digest.Weight)
+	return digest.SumRanges(ranges), err
+}
 
 // Verify serves the self test, replays every graph twice, and returns the digest. It is called at ready. untouched is the answer of
 // Untouched, for a restored process.

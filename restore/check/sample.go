@@ -26,7 +26,7 @@ func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.hasher.close()) }()
-	weights, err := c.hashAll(digest.Weight)
+	weights, err := c.sumWeights()
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err err
 	if err != nil {
 		return nil, err
 	}
-	found = &Sample{make(map[string]string), digest.SumRanges(weights), digest.SumRanges(memory)}
+	found = &Sample{make(map[string]string), weights, digest.SumRanges(memory)}
 	return found, c.onKnownData(func() (err error) {
 		for i := range c.spec.Graphs {
 			label := c.spec.Graphs[i].Label

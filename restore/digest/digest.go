@@ -68,6 +68,8 @@ type Digest struct {
 	Skipped []Range `json:"skipped,omitempty"`
 	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (check-restored).
 	Unchanged Unchanged `json:"unchanged"`
+	// Weights is the hash of Weight memory when the graphs had been restored (check-restored).
+	Weights string `json:"weights,omitempty"`
 	// Computes says that a kernel of some graph wrote a result (check-native). On a device that runs no kernels, none does.
 	Computes bool `json:"computes,omitempty"`
 	// Graphs stand in the order of graphir.Spec.Graphs.

@@ -66,14 +66,15 @@ type Status struct {
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`
 	Kernels      int                `json:"kernels"`
-	Found        map[string]int     `json:"found,omitempty"`        // of these, how many were found how
-	Allocations  int                `json:"allocations"`            // graph-owned, made by the restorer
-	Reloaded     int                `json:"reloaded"`               // modules loaded from their images
-	Addresses    string             `json:"addresses,omitempty"`    // of a restored start: exact or relocated
-	Relocated    string             `json:"relocated,omitempty"`    // why
-	Hashing      string             `json:"hashing,omitempty"`      // checks hashed memory on the device or the host
-	HostHashing  string             `json:"host_hashing,omitempty"` // why on the host
-	Memory       *Memory            `json:"memory,omitempty"`       // of the device, when the engine is ready
+	Found        map[string]int     `json:"found,omitempty"`         // of these, how many were found how
+	Allocations  int                `json:"allocations"`             // graph-owned, made by the restorer
+	Reloaded     int                `json:"reloaded"`                // modules loaded from their images
+	Addresses    string             `json:"addresses,omitempty"`     // of a restored start: exact or relocated
+	Relocated    string             `json:"relocated,omitempty"`     // why
+	Hashing      string             `json:"hashing,omitempty"`       // checks hashed memory on the device or the host
+	HostHashing  string             `json:"host_hashing,omitempty"`  // why on the host
+	OtherWeights bool               `json:"other_weights,omitempty"` // than verification's: checks replayed the graphs and compared no results
+	Memory       *Memory            `json:"memory,omitempty"`        // of the device, when the engine is ready
 	Triggers     []Trigger          `json:"triggers"`
 	Phases       []Phase            `json:"phases"` // as the engine marked them
 }

@@ -65,46 +65,6 @@ func TestReferenceRestores(t *testing.T) {
 	}
 }
 
-// Another checkpoint of the same shape is another model: exit code 3 with --strict, else a native start with the right
-// tokens.
-func TestReferenceRefusesAnotherCheckpoint(t *testing.T) {
-	model := t.TempDir()
-	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.json"} {
-		data, err := os.ReadFile(testenv.Path(t, "runners", "reference", "models", "tiny", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if name == "model.safetensors" {
-			data[len(data)-4] ^= 0x20 // one weight
-		}
-		if err := os.WriteFile(filepath.Join(model, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	command := func(model string) []string {
-		return []string{"run", "--model", model, "--batch-sizes", "1,8", "--batches", "8:4", "-o", "json"}
-	}
-	reference := testenv.Path(t, "build", "reference")
-	tiny := command(testenv.Path(t, "runners", "reference", "models", "tiny"))
-	path, _ := materialized(t, append([]string{reference}, tiny...)...)
-	other := append([]string{reference}, command(model)...)
-
-	want := decode(t, must(t, nil, "reference", command(model)...))
-	p, st := restored(t, nil, path, other...)
-	got := decode(t, p)
-	if st.Status != status.Native || !strings.Contains(p.stderr, "model.checkpoint") {
-		t.Errorf("status %+v, standard error %q", st, p.stderr)
-	}
-	for slot, tokens := range want.Runs[0].Tokens {
-		if !slices.Equal(tokens, got.Runs[0].Tokens[slot]) {
-			t.Errorf("slot %d: tokens %v natively, %v after the fallback", slot, tokens, got.Runs[0].Tokens[slot])
-		}
-	}
-	if s := start(t, nil, "medusa", append([]string{"restore", "--strict", path, "--"}, other...)...); s.code != 3 || s.stdout != "" {
-		t.Errorf("--strict: exit %d, output %q", s.code, s.stdout)
-	}
-}
-
 // If a checkpoint lacks a tensor, materialize fails, names the tensor and leaves no artifact.
 func TestReferenceNamesAMissingTensor(t *testing.T) {
 	testenv.Build(t, "lib", "bin")

@@ -56,9 +56,10 @@ type zoo struct {
 	// is told so.
 	metadata string
 
-	harsh   harsh
-	library library
-	peer    peer
+	harsh      harsh
+	library    library
+	peer       peer
+	checkpoint checkpoint
 
 	native   map[int64]cuda.GraphExec
 	restored map[int64]*restore.Graph
@@ -117,7 +118,7 @@ func (z *zoo) allocate() (err error) {
 		if z.weights[i], err = allocate(size); err != nil {
 			return err
 		}
-		if z.mode != "" && (z.mode != "unnamed" || i != 1) {
+		if (z.mode != "" || z.checkpoint.number != 0) && (z.mode != "unnamed" || i != 1) {
 			marks.Named(marks.Tensor{Name: fmt.Sprintf("weight.%d", i), Addr: z.weights[i], Size: size, Role: marks.Weight, DType: marks.F32})
 		}
 	}
@@ -139,7 +140,7 @@ func (z *zoo) allocate() (err error) {
 
 func (z *zoo) fillWeights() error {
 	for i, w := range z.weights {
-		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13+rank()*5)%97) / 97 })); err != nil {
+		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13+rank()*5+z.checkpoint.number*(k%5))%97) / 97 })); err != nil {
 			return err
 		}
 	}
@@ -193,6 +194,9 @@ func (z *zoo) captureAll() (err error) {
 	if z.metadata == "named" {
 		marks.Named(marks.Tensor{Name: metadata, Addr: z.magic, Size: 4, Role: marks.Input, DType: marks.I32, Lo: magic, Hi: magic + 1})
 	}
+	if err := z.checkpoint.fill(); err != nil {
+		return err
+	}
 	marks.Begin(marks.Capture)
 	z.native = map[int64]cuda.GraphExec{}
 	for batch, body := range []func() error{z.fork, z.nested} {
@@ -242,13 +246,16 @@ func (z *zoo) fork() error {
 		},
 		func() error { return z.joined.Record(z.side) },
 		func() error { return cuda.CopyOnDeviceAsync(t3, t1, size, z.stream) },
-		func() error { return z.on(z.stream, z.late, z.args.Reset().Ptr(t3).F32(0.5).I32(elements)) },
+		func() error {
+			return z.on(z.stream, z.late, z.args.Reset().Ptr(t3).F32(z.checkpoint.bake("parameter", 0.5)).I32(elements))
+		},
 		func() error { return z.stream.Wait(z.joined) },
 		func() error { return z.on(z.stream, z.add, z.args.Reset().Ptr(t2).Ptr(t3).Ptr(z.output).I32(elements)) },
 		func() error {
-			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, 0.125)...))
+			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, z.checkpoint.bake("struct", 0.125))...))
 		},
 	}
+	steps = append(steps, z.checkpoint.nodes(z)...)
 	if z.library.kind == "stray" {
 		steps = append(steps, func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.output).Ptr(z.library.block).Ptr(z.output).I32(elements))

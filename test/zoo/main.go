@@ -92,7 +92,7 @@ func (z *zoo) load() error {
 		return err
 	}
 	marks.Begin(marks.Structure)
-	identified := marks.Medusa(func() error { return z.session.Identify(factors()) })
+	identified := marks.Medusa(func() error { return z.session.Identify(append(factors(), z.checkpoint.open(z.session)...)) })
 	if z.session.Exit() != nil {
 		return identified
 	}

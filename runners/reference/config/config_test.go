@@ -27,6 +27,11 @@ func TestParse(t *testing.T) {
 	if err != nil || other.Digest == c.Digest {
 		t.Errorf("another value kept the digest (%v)", err)
 	}
+	elsewhere := strings.NewReplacer("1e-05", "0.00001", "[2,3]", `4,"_name_or_path":"/models/x","transformers_version":"5.0","torch_dtype":"float16"`)
+	same, err := Parse("config.json", []byte(elsewhere.Replace(base)))
+	if err != nil || same.Digest != c.Digest {
+		t.Errorf("a fine-tune of this model has the digest %s, not %s (%v)", same.Digest, c.Digest, err)
+	}
 }
 
 func TestParseRefuses(t *testing.T) {

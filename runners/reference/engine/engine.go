@@ -30,11 +30,12 @@ type launcher interface {
 
 // Engine is a started engine.
 type Engine struct {
-	options   Options
-	config    *config.Config
-	tokenizer tokenizer.Tokenizer
-	storage   kernels.Storage
-	session   *restore.Session
+	options      Options
+	config       *config.Config
+	tokenizer    tokenizer.Tokenizer
+	storage      kernels.Storage
+	otherWeights bool // the start loads other values than the checkpoint's
+	session      *restore.Session
 
 	checkpoint *safetensors.Checkpoint // nil for a preset, and once the weights are loaded
 	device     *device

@@ -94,6 +94,28 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
+// Other weights differ in every element by at most a quarter, and are numbers.
+func TestChange(t *testing.T) {
+	for s, largest := range map[kernels.Storage][]byte{kernels.F32: {0xff, 0xff, 0x7f, 0x7f}, kernels.F16: {0xff, 0x7b}, kernels.BF16: {0x7f, 0x7f}} {
+		raw := make([]byte, 0, 1<<12)
+		for i := range 1 << 10 {
+			element := append([]byte(nil), largest...)
+			if i%2 == 1 {
+				element[len(element)-1] = 0x80 | byte(i%0x30) // negative, and smaller
+			}
+			raw = append(raw, element...)
+		}
+		before := floats(raw, s)
+		change(raw, s)
+		for i, now := range floats(raw, s) {
+			was, ratio := float64(before[i]), float64(now)/float64(before[i])
+			if was == float64(now) || math.IsInf(float64(now), 0) || math.IsNaN(float64(now)) || math.Abs(was) > 1e-4 && (ratio < 0.74 || ratio > 1.26) {
+				t.Fatalf("storage %d: element %d was %v and is %v", s, i, was, now)
+			}
+		}
+	}
+}
+
 func BenchmarkNotFinite(b *testing.B) {
 	raw := make([]byte, chunk)
 	b.SetBytes(chunk)

@@ -17,14 +17,15 @@ type loader struct {
 	buffers [2]*cuda.HostBuffer
 	copied  [2]cuda.Event // the buffer's last copy
 	done    chan error
+	other   bool
 }
 
 // chunk is the most that is read and copied at a time.
 const chunk = 16 << 20
 
-// startLoader begins to fill the weights.
-func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint, storage kernels.Storage) (*loader, error) {
-	l := &loader{done: make(chan error, 1)}
+// startLoader begins to fill the weights. other: with other values than the checkpoint's.
+func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint, storage kernels.Storage, other bool) (*loader, error) {
+	l := &loader{done: make(chan error, 1), other: other}
 	size := 0
 	for _, t := range w.all {
 		size = int(min(max(uint64(size), t.size), chunk))
@@ -86,6 +87,9 @@ func (l *loader) copyAll(d *device, w *weights, ckpt *safetensors.Checkpoint, st
 				if i := notFinite(buffer[:n], storage); i >= 0 { // mutant: weights that are no numbers
 					index := at/elements[storage].size + uint64(i)
 					return &TensorError{from.File(), part.name, fmt.Sprintf("element %d is infinite or no number (the checkpoint is damaged)", index)}
+				}
+				if l.other {
+					change(buffer[:n], storage)
 				}
 				if err := errors.Join(cuda.CopyToDeviceAsync(dst, buffer[:n], d.copies), l.copied[turn].Record(d.copies)); err != nil {
 					return fmt.Errorf("copy weight %s: %w", part.name, err)

@@ -171,7 +171,7 @@ func (e *Engine) refill() error {
 	if err != nil {
 		return err
 	}
-	l, err := startLoader(e.device, e.weights, checkpoint, e.storage)
+	l, err := startLoader(e.device, e.weights, checkpoint, e.storage, false)
 	if err == nil {
 		err = l.wait()
 	}

@@ -196,7 +196,7 @@ func (e *Engine) loadWeights() error {
 	if e.checkpoint == nil {
 		return e.runTriggers()
 	}
-	l, err := startLoader(e.device, e.weights, e.checkpoint, e.storage)
+	l, err := startLoader(e.device, e.weights, e.checkpoint, e.storage, e.otherWeights)
 	if err != nil {
 		return err
 	}

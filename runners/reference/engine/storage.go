@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 
 	"medusa/runners/reference/kernels"
 	"medusa/runners/reference/marks"
@@ -94,4 +95,23 @@ func firstNotFinite(raw []byte, s kernels.Storage, from int) int {
 		}
 	}
 	return -1
+}
+
+// change makes each element larger by a sixteenth to a quarter, or smaller if it would be infinite. So no element keeps its value, and none leaves its
+// range: results stay numbers. The same bytes always change alike.
+func change(raw []byte, s kernels.Storage) {
+	e, r := elements[s], rand.New(rand.NewPCG(1, 2))
+	for at := uint64(0); at+e.size <= uint64(len(raw)); at += e.size {
+		var word [8]byte
+		copy(word[:], raw[at:at+e.size])
+		v := binary.LittleEndian.Uint64(word[:])
+		by := (1 + r.Uint64N(4)) * e.one / 16
+		if (v+by)&e.exponent == e.exponent {
+			v -= by
+		} else {
+			v += by
+		}
+		binary.LittleEndian.PutUint64(word[:], v)
+		copy(raw[at:at+e.size], word[:e.size])
+	}
 }

@@ -93,7 +93,6 @@ func Equal(a, b *Tensor) (bool, error) {
 // file is one opened safetensors file.
 type file struct {
 	*os.File
-	header  []byte // its JSON
 	size    uint64
 	tensors []*Tensor // in the order of their data
 }
@@ -109,12 +108,12 @@ func openFile(path string) (*file, error) {
 		f.Close()
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	header, tensors, err := parse(f, uint64(info.Size()), path)
+	tensors, err := parse(f, uint64(info.Size()), path)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	out := &file{File: f, header: header, size: uint64(info.Size()), tensors: tensors}
+	out := &file{File: f, size: uint64(info.Size()), tensors: tensors}
 	for _, t := range tensors {
 		t.file = out
 	}
@@ -130,28 +129,28 @@ type entry struct {
 
 // parse reads the header of a file of a size. The data must follow it without gaps and reach to the file's end. So the
 // digest of a checkpoint covers no bytes that a reader of the format ignores.
-func parse(r io.ReaderAt, size uint64, name string) ([]byte, []*Tensor, error) {
+func parse(r io.ReaderAt, size uint64, name string) ([]*Tensor, error) {
 	fail := func(section string, offset uint64, format string, args ...any) error {
 		return &FormatError{File: name, Section: section, Offset: offset, Reason: fmt.Sprintf(format, args...)}
 	}
 	var prefix [8]byte
 	if size < uint64(len(prefix)) {
-		return nil, nil, fail("header length", 0, "the file has %d bytes", size)
+		return nil, fail("header length", 0, "the file has %d bytes", size)
 	}
 	if _, err := r.ReadAt(prefix[:], 0); err != nil {
-		return nil, nil, fail("header length", 0, "%v", err)
+		return nil, fail("header length", 0, "%v", err)
 	}
 	length := binary.LittleEndian.Uint64(prefix[:])
 	if length > maxHeader || length > size-8 {
-		return nil, nil, fail("header length", 0, "a header of %d bytes does not fit into the file's %d", length, size)
+		return nil, fail("header length", 0, "a header of %d bytes does not fit into the file's %d", length, size)
 	}
 	header := make([]byte, length)
 	if _, err := r.ReadAt(header, 8); err != nil && !(errors.Is(err, io.EOF) && length == 0) {
-		return nil, nil, fail("header", 8, "%v", err)
+		return nil, fail("header", 8, "%v", err)
 	}
 	entries, order, err := decodeHeader(header)
 	if err != nil {
-		return nil, nil, fail("header", 8, "%v", err)
+		return nil, fail("header", 8, "%v", err)
 	}
 	data := size - 8 - length
 	var tensors []*Tensor
@@ -160,14 +159,14 @@ func parse(r io.ReaderAt, size uint64, name string) ([]byte, []*Tensor, error) {
 		at := 8 + length + e.Offsets[0]
 		width, known := sizes[e.DType]
 		if !known {
-			return nil, nil, fail("tensor "+key, at, "unknown element type %q", e.DType)
+			return nil, fail("tensor "+key, at, "unknown element type %q", e.DType)
 		}
 		if e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > data {
-			return nil, nil, fail("tensor "+key, 8+length, "bytes %d to %d lie outside of the %d bytes of data", e.Offsets[0], e.Offsets[1], data)
+			return nil, fail("tensor "+key, 8+length, "bytes %d to %d lie outside of the %d bytes of data", e.Offsets[0], e.Offsets[1], data)
 		}
 		want, ok := product(e.Shape, width)
 		if !ok || want != e.Offsets[1]-e.Offsets[0] {
-			return nil, nil, fail("tensor "+key, at, "%s %v does not take %d bytes", e.DType, e.Shape, e.Offsets[1]-e.Offsets[0])
+			return nil, fail("tensor "+key, at, "%s %v does not take %d bytes", e.DType, e.Shape, e.Offsets[1]-e.Offsets[0])
 		}
 		tensors = append(tensors, &Tensor{Name: key, DType: e.DType, Shape: e.Shape, begin: at, size: want})
 	}
@@ -178,14 +177,14 @@ func parse(r io.ReaderAt, size uint64, name string) ([]byte, []*Tensor, error) {
 	next := 8 + length
 	for _, t := range tensors {
 		if t.begin != next {
-			return nil, nil, fail("tensor "+t.Name, t.begin, "data begins at byte %d, expected at %d", t.begin, next)
+			return nil, fail("tensor "+t.Name, t.begin, "data begins at byte %d, expected at %d", t.begin, next)
 		}
 		next += t.size
 	}
 	if next != size {
-		return nil, nil, fail("data", next, "%d bytes belong to no tensor", size-next)
+		return nil, fail("data", next, "%d bytes belong to no tensor", size-next)
 	}
-	return header, tensors, nil
+	return tensors, nil
 }
 
 // decodeHeader reads the header's object and the order of its keys, refusing a key that appears twice.
