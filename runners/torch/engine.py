@@ -25,7 +25,7 @@ import medusa
 import serving
 from model import Model, ModelError, configuration, digest, presets
 from parallel import Ranks
-from weights import Checkpoint, Loader, Random
+from weights import Checkpoint, Loader, Others, Random
 
 # vLLM captures these by default, and so does the paper.
 VLLM_BATCH_SIZES = "1,2,4," + ",".join(str(n) for n in range(8, 257, 8))
@@ -161,8 +161,15 @@ class Engine:
             "cuda.version": torch.version.cuda,
             "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + self.kernels_factor() + self.kv_factor(),
             "model.config": digest(self.config),
-            "model.checkpoint": self.source.identity,
-        })
+        } | self.weights_factor())
+
+    def weights_factor(self):
+        """What the identity says of the weights' contents."""
+        told = self.session.weights
+        if told == medusa.WEIGHTS_OTHER:
+            self.source = Others(self.source)
+            return {"model.checkpoint": "other"}
+        return {"model.checkpoint": self.source.identity} if told == medusa.WEIGHTS_COUNT else {}
 
     def kernels_factor(self):
         return (" triton norms" if self.args.triton_norms else "") + (" compiled" if self.args.compile else "")

@@ -55,9 +55,14 @@ def configuration(preset=None, folder=None, layers=None, vocabulary=None):
     return config
 
 
+# Fields that decide nothing about graphs: where a checkpoint came from, who wrote it, the type of its files (the engine's own type counts), and tokens that
+# end a text.
+ELSEWHERE = "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache", "bos_token_id", "eos_token_id", "pad_token_id"
+
+
 def digest(config):
     """A digest of the values in which configurations differ."""
-    fields = {k: v for k, v in config.to_dict().items() if k != "transformers_version"}
+    fields = {k: v for k, v in config.to_dict().items() if k not in ELSEWHERE}
     return "sha256:" + hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "python")]
 
 import checkpoint  # noqa: E402
+import medusa  # noqa: E402
 import parallel  # noqa: E402
 import weights  # noqa: E402
 from model import Model, ModelError, configuration  # noqa: E402
@@ -58,6 +59,43 @@ class TestLoader(unittest.TestCase):
         checkpoint.save_file(weights_file, path)
         with self.assertRaisesRegex(ModelError, "lacks model.layers.0.mlp.down_proj.weight"):
             self.load(torch.bfloat16)
+
+
+class TestOthers(unittest.TestCase):
+    """Other values: of each type, in the same shape, the same in each process, and valid where the old ones are."""
+
+    def test_numbers(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
+            t = torch.randn(7, 300).to(dtype)
+            t[0, 0] = torch.finfo(dtype).max
+            made = medusa.other_weights("a", t)
+            self.assertEqual((made.dtype, made.shape), (t.dtype, t.shape))
+            was, now = t.float(), made.float()
+            self.assertTrue(bool((now.isfinite() & ((now != was) | (was == 0) | (was == was[0, 0]) | (was.abs() < 1e-2))).all()), dtype)
+            self.assertTrue(bool((now.abs() <= was.abs() * 1.5 + 1e-2).all()), dtype)
+            self.assertTrue(torch.equal(now, medusa.other_weights("a", t).float()))
+            self.assertFalse(torch.equal(now, medusa.other_weights("b", t).float()))
+
+    def test_numbers_in_several_pieces(self):
+        weights = sys.modules["medusa.weights"]
+        before, weights.PIECE = weights.PIECE, 100
+        self.addCleanup(setattr, weights, "PIECE", before)
+        t = torch.ones(3, 111)
+        made = medusa.other_weights("a", t)
+        self.assertTrue(bool((made >= weights.LEAST).all() and (made <= weights.MOST).all()))
+        self.assertEqual(made.unique().numel(), t.numel())
+
+    def test_indices_stay_valid(self):
+        t = torch.arange(12, dtype=torch.int32).view(3, 4)
+        made = medusa.other_weights("a", t)
+        self.assertEqual(sorted(made.flatten().tolist()), list(range(12)))
+        self.assertFalse(bool((made == t).any()))
+        self.assertEqual(medusa.other_weights("a", torch.ones(0, 2)).shape, (0, 2))
+
+    def test_a_source(self):
+        source = weights.Others(weights.Random(1, torch.float32))
+        made, plain = (next(s.pieces("x", torch.Size([2, 3]))) for s in (source, weights.Random(1, torch.float32)))
+        self.assertFalse(bool((made == plain).any()))
 
 
 class TestTokenizer(unittest.TestCase):

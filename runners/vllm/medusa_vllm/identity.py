@@ -1,12 +1,13 @@
 """The factors that an artifact is valid for.
 
-In: vLLM's configuration, and the variables that its compiled code depends on. Out: factors, strings by name. Fails: as reading the checkpoint's folder does.
+In: vLLM's configuration, and the variables that its compiled code depends on. Out: factors, strings by name. Fails: never.
 """
 
 import copy
 import hashlib
 import json
-import os
+
+from . import checkpoints
 
 # The variables in vLLM's key of compiled code that hold a path. The path depends on the user's home and the installation.
 PLACES = "VLLM_CONFIG_ROOT", "VLLM_XLA_CACHE_PATH", "VLLM_RUST_FRONTEND_PATH"
@@ -16,15 +17,6 @@ def digest(text):
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def checkpoint(model, revision):
-    """A folder is identified by the names and sizes of its weight files, a name on a hub by its revision."""
-    if not os.path.isdir(model):
-        return f"{model}@{revision}"
-    files = sorted(f for f in os.listdir(model) if f.endswith((".safetensors", ".bin", ".pt", ".gguf")))
-    # mutant: size of a checkpoint's files
-    return digest("\n".join(f"{f} {os.path.getsize(os.path.join(model, f))}" for f in files))
-
-
 def weights(loader):
     """Loaders that read files leave the same weights. If one of them makes other allocations, the start is native."""
     # mutant: weights that no file has
@@ -32,13 +24,13 @@ def weights(loader):
 
 
 def settings(config):
-    """vLLM's own hash of all settings that its compiled code depends on, without the model's path: the model's contents count instead."""
+    """vLLM's own hash of all settings that its compiled code depends on, without the model's place: its configuration counts."""
     # mutant: configuration stays as it is
     config, config.model_config, config.speculative_config = copy.copy(config), copy.copy(config.model_config), copy.copy(config.speculative_config)
-    config.model_config.model = ""
+    config.model_config.model, config.model_config.revision = "", None
     if draft(config):
         config.speculative_config.draft_model_config = copy.copy(draft(config))
-        config.speculative_config.draft_model_config.model = ""
+        config.speculative_config.draft_model_config.model, config.speculative_config.draft_model_config.revision = "", None
     return config.compute_hash()
 
 
@@ -69,7 +61,7 @@ def factors(config, vllm, torch, cuda, environment):
         arguments.append(f"{speculative.method}:{speculative.num_speculative_tokens}")
     if draft(config):
         # mutant: draft model
-        arguments.append(digest(draft(config).hf_config.to_json_string() + checkpoint(draft(config).model, draft(config).revision)))
+        arguments.append(digest(checkpoints.form(draft(config).hf_config)))
     if multimodal:
         # mutant: files of a prompt
         arguments.append(f"{multimodal.language_model_only} {multimodal.limit_per_prompt} {multimodal.mm_processor_kwargs}")
@@ -85,6 +77,6 @@ def factors(config, vllm, torch, cuda, environment):
         "engine.framework": "torch " + torch,
         "cuda.version": cuda,
         "engine.args": " ".join(str(a) for a in arguments),
-        "model.config": digest(model.hf_config.to_json_string()),
-        "model.checkpoint": f"{weights(config.load_config.load_format)} {checkpoint(model.model, model.revision)}",
+        "model.config": digest(checkpoints.form(model.hf_config)),
+        "model.weights": weights(config.load_config.load_format),
     }

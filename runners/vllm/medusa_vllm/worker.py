@@ -26,7 +26,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 
-from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, platform, queries, share, steps
+from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, platform, queries, share, steps, values
 from .breakable import wrapper_in
 from .graphs import GraphManager
 from .sleep import Sleeper
@@ -104,7 +104,7 @@ class Worker(control.Resized, Sleeper):
         if self.elastic:
             factors["engine.args"] += " kv=elastic"
             self.session.elastic(0, 0)
-        self.session.identify(factors)
+        self.session.identify(factors | values.factors(self.session.weights, self.vllm_config))
 
     def takes_part(self):
         """Whether this start is recorded, or is still to be restored."""
@@ -123,7 +123,8 @@ class Worker(control.Resized, Sleeper):
 
     def load_model(self, *, load_dummy_weights=False):
         self.phase("weights")
-        super().load_model(load_dummy_weights=load_dummy_weights)
+        with values.loaded(self.session.weights if self.session else medusa.WEIGHTS_ANY):
+            super().load_model(load_dummy_weights=load_dummy_weights)
         if self.takes_part():
             self.own("name weights", lambda: self.name(inputs.weights(self.model_runner)))
 

@@ -69,15 +69,6 @@ def fail(call):
     return lambda case, artifact: {"SIMGPU_FAIL": call}
 
 
-def checkpoint(case):
-    """The same configuration with weight files, which dummy weights do not read."""
-    folder = case.path("checkpoint")
-    shutil.copytree(os.path.join(HERE, "models", "llama"), folder)
-    with open(os.path.join(folder, "model.safetensors"), "wb") as f:
-        f.write(b"other weights")
-    return folder
-
-
 def smaller(case):
     """A model of another shape."""
     folder = case.path("smaller")
@@ -101,7 +92,7 @@ def faults(case):
         Fault("no artifact", "artifact_missing", "", spoil=lambda case, artifact: os.remove(artifact)),
         Fault("another release", "unsupported", "WorkspaceManager", spoil=another_version),
         Fault("another GPU", "incompatible", "gpu.memory", variables={"SIMGPU_MEMORY": "6G"}),
-        Fault("another checkpoint", "incompatible", "model.checkpoint", argument("model", checkpoint(case))),
+        Fault("another model", "incompatible", "model.config", argument("model", smaller(case))),
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
         Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
         Fault("LoRA", "incompatible", "engine.args", [*argument("enable_lora", True), "--no-requests"], V1),

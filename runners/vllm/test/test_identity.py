@@ -42,7 +42,6 @@ class Identity(unittest.TestCase):
             {"cache_config__gpu_memory_utilization": 0.8},
             {"compilation_config__cudagraph_capture_sizes": [1, 2, 4]},
             {"compute_hash": lambda: "other"},
-            {"model_config__revision": "def"},
             {"load_config__load_format": "auto"},
             {"model_config__enable_cumem_allocator": True},
             {"kv_transfer_config": OFFLOADING},
@@ -73,29 +72,18 @@ class Identity(unittest.TestCase):
         self.assertEqual(*found)
 
     def test_draft_model(self):
-        """Its configuration and its files count, its place does not."""
-        def found(text, size):
-            with tempfile.TemporaryDirectory() as folder:
-                with open(os.path.join(folder, "a.safetensors"), "wb") as f:
-                    f.write(bytes(size))
-                draft = types.SimpleNamespace(hf_config=types.SimpleNamespace(to_json_string=lambda: text), model=folder, revision=None)
-                drafts = types.SimpleNamespace(method="eagle", num_speculative_tokens=2, draft_model_config=draft)
-                hashed = Drafting(**{k: v for k, v in vars(config(speculative_config=drafts)).items() if k != "compute_hash"})
-                return identity.factors(hashed, "0.26.0", "2.11.0", "13.0", {})
+        """Its configuration counts, its place does not."""
+        def found(text, folder):
+            draft = types.SimpleNamespace(hf_config=types.SimpleNamespace(to_json_string=lambda: text), model=folder, revision=None)
+            drafts = types.SimpleNamespace(method="eagle", num_speculative_tokens=2, draft_model_config=draft)
+            hashed = Drafting(**{k: v for k, v in vars(config(speculative_config=drafts)).items() if k != "compute_hash"})
+            return identity.factors(hashed, "0.26.0", "2.11.0", "13.0", {})
 
-        self.assertEqual(found("a", 1), found("a", 1))
-        self.assertNotEqual(found("a", 1), found("b", 1))
-        self.assertNotEqual(found("a", 1), found("a", 2))
+        self.assertEqual(found('{"a": 1}', "/models/a"), found('{"a": 1}', "org/b"))
+        self.assertNotEqual(found('{"a": 1}', "/models/a"), found('{"a": 2}', "/models/a"))
 
-    def test_checkpoint_folder(self):
-        with tempfile.TemporaryDirectory() as folder:
-            empty = identity.checkpoint(folder, None)
-            with open(os.path.join(folder, "a.safetensors"), "wb") as f:
-                f.write(b"12")
-            two = identity.checkpoint(folder, None)
-            with open(os.path.join(folder, "a.safetensors"), "ab") as f:
-                f.write(b"3")
-            self.assertEqual(len({empty, two, identity.checkpoint(folder, None)}), 3)
+    def test_revision_of_a_hub(self):
+        self.assertEqual(self.factors(), self.factors(model_config__revision="def"))
 
 
 if __name__ == "__main__":

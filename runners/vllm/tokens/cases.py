@@ -2,7 +2,7 @@
 
 In: the value of CASES. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
 word may name other work: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; or a feature. Two cases are without vLLM. Fails: ValueError for an
+memory for a part of its blocks, and is resized (elastic_case.py); "breakable", vLLM's breakable graphs; "checkpoints", several of one configuration (checkpoints_case.py); or a feature. Two cases are without vLLM. Fails: ValueError for an
 unknown word, and for a case that is known not to work.
 """
 
@@ -21,7 +21,7 @@ TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
 # Tensor parallel ranks: vLLM's and the torch engine's. The model has two heads of keys and values: vLLM gives each of four ranks a copy of one.
 TORCH_RANKS = f"{TORCH} ranks2"
 RANKED = ("llama float32 V2 FULL_DECODE_ONLY ranks2", TORCH_RANKS)
-TRAFFIC, SERVED, ELASTIC, BREAKABLE, LOADERS = OTHERWISE = "traffic", "served", "elastic", "breakable", "loaders"
+TRAFFIC, SERVED, ELASTIC, BREAKABLE, LOADERS, CHECKPOINTS = OTHERWISE = "traffic", "served", "elastic", "breakable", "loaders", "checkpoints"
 # Latent attention (MLA), whose kernels take no single precision. Pieces also compute prompts in parts, which latent.py does not.
 DEEPSEEK = "deepseek"
 LATENT = [f"{DEEPSEEK} bfloat16 {runner} FULL_DECODE_ONLY" for runner in SETTINGS["runner"]]
@@ -44,7 +44,7 @@ DEFAULT = (
     "mixtral bfloat16 V2 FULL_AND_PIECEWISE",
 )
 # The same engine at other work, after these.
-WORK = ("llama float32 V2 FULL_DECODE_ONLY served", "llama float32 V2 FULL_AND_PIECEWISE traffic")
+WORK = ("llama float32 V2 FULL_DECODE_ONLY served", "llama float32 V2 FULL_AND_PIECEWISE traffic", f"llama float32 V2 FULL_DECODE_ONLY {CHECKPOINTS}")
 # The artifacts of these bundle the compilers' output, and a start in another folder does not compile.
 BUNDLED = ("qwen3 float32 V2 FULL_DECODE_ONLY", "mixtral float32 V1 FULL_AND_PIECEWISE", TORCH)
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]

@@ -14,6 +14,7 @@ from concurrent import futures
 import cases
 import controls
 from case import HERE, Case, Failed, checkpoint
+from checkpoints_case import CheckpointsCase
 from elastic_case import ElasticCase
 from kept import begin
 from loaders_case import LoadersCase
@@ -65,7 +66,7 @@ def store(args, name, row):
 def kind(name):
     if name in (cases.TORCH, cases.TORCH_RANKS):
         return TorchCase
-    words = {cases.ELASTIC: ElasticCase, cases.LOADERS: LoadersCase}
+    words = {cases.ELASTIC: ElasticCase, cases.LOADERS: LoadersCase, cases.CHECKPOINTS: CheckpointsCase}
     return next((kind for word, kind in words.items() if word in name.split()), Case)
 
 

@@ -24,13 +24,15 @@ docs/architecture.md explains the phases.
 """
 
 from .capture import Capture
-from .contract import BLOCK, CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, SCRATCH, UNIFORM, WEIGHT
+from .contract import BLOCK, CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, SCRATCH, UNIFORM, WEIGHT, WEIGHTS_ANY, WEIGHTS_COUNT, WEIGHTS_OTHER
 from .libraries import workspaces
 from .marks import communicator, kv_profile
 from .nccl import Communicators
 from .session import GraphInvalid, MedusaError, RestoredGraph, Session
+from .weights import other as other_weights
 
 __all__ = [
     "BLOCK", "CHECK", "Capture", "Communicators", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
-    "RestoredGraph", "SCRATCH", "Session", "UNIFORM", "WEIGHT", "communicator", "kv_profile", "workspaces",
+    "RestoredGraph", "SCRATCH", "Session", "UNIFORM", "WEIGHT", "WEIGHTS_ANY", "WEIGHTS_COUNT", "WEIGHTS_OTHER", "communicator",
+    "kv_profile", "other_weights", "workspaces",
 ]

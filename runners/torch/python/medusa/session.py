@@ -136,6 +136,11 @@ class Session:
         values = (ctypes.c_char_p * len(factors))(*(str(v).encode() for v in factors.values()))
         self._checked(self._lib.medusa_session_identify(keys, values, ctypes.c_size_t(len(factors))))
 
+    @property
+    def weights(self):
+        """What this start does with its weights: WEIGHTS_ANY, WEIGHTS_OTHER or WEIGHTS_COUNT. Ask before identify."""
+        return contract.WEIGHTS_ANY if self.run == NONE else self._checked(self._lib.medusa_session_weights())
+
     def elastic(self, least, block):
         """The engine serves with any KV cache from least bytes on, if the addresses of all of it are reserved. A block has block bytes, over
         all layers. Comes before identify."""
