@@ -143,6 +143,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if v := s.Verification; v.NativeFree != 0 {
 		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
 	}
+	if s.Verification.Tied != "" {
+		t.Row("tied to its weights\t%s", s.Verification.Tied)
+	}
 	if s.Verification.Results != "" {
 		t.Row("results, sensitivity\t%s", s.Verification.Results)
 	}

@@ -55,6 +55,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	tied, errTied := attemptCandidate(ctx, &counting, o, caches, steps)
 	if errTied == nil && e.tied == "" {
 		e.tied = tieReason(err, free, tied)
+		o.Note("the artifact is tied to its weights: " + e.tied)
 	}
 	return tied.candidate, errTied
 }

@@ -108,6 +108,9 @@ IS(MEDUSA_PROFILE, 1);
 IS(MEDUSA_RECORD, 2);
 IS(MEDUSA_CHECK, 3);
 IS(MEDUSA_RESTORE, 4);
+IS(MEDUSA_WEIGHTS_ANY, 0);
+IS(MEDUSA_WEIGHTS_OTHER, 1);
+IS(MEDUSA_WEIGHTS_COUNT, 2);
 
 /* The functions, declared once more: another type is an error. */
 void medusa_mark_phase(const char *);
@@ -168,6 +171,7 @@ int medusa_session_provide(int (*)(void *, const char *), int (*)(void *, const 
 int medusa_session_collectives(int (*)(void *, const struct medusa_collective *, uint64_t), void *);
 int medusa_session_connect(int (*)(void *), void *);
 int medusa_session_alone(void);
+int medusa_session_weights(void);
 int medusa_session_stand_in(const struct medusa_collective *, uint64_t);
 int medusa_session_refuse(const char *);
 int medusa_session_usable(size_t, uint64_t *);
