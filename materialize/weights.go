@@ -46,7 +46,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	}
 	counting := *e
 	counting.contents, counting.kept = contract.ContentsCount, nil
-	if counting.dir = filepath.Join(e.dir, tiedFolder); o.Resume {
+	counting.dir = filepath.Join(e.dir, tiedFolder)
+	// mutant: recordings of a resumed series that is tied
+	if o.Resume {
 		counting.kept, _ = counting.readSeries() // the series may not have come so far
 	}
 	if err := os.MkdirAll(counting.dir, 0o755); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"medusa/artifacts"
 	"medusa/test/testenv"
 )
 
@@ -64,5 +65,30 @@ func TestResume(t *testing.T) {
 	}
 	if p := start(t, nil, "medusa", "materialize", "--resume", traces, "-o", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, "its traces are of another command") {
 		t.Errorf("another command: exit %d, %s", p.code, p.stderr)
+	}
+}
+
+// A series whose graphs are tied to their weights has two pairs of recordings. Both are taken when it goes on.
+func TestResumeOfATiedSeries(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	dir := t.TempDir()
+	count, traces, path := filepath.Join(dir, "count"), filepath.Join(dir, "traces"), filepath.Join(dir, "x.medusa")
+	env := []string{"ZOO_CHECKPOINT=1", "ZOO_BAKES=nodes"}
+	command := []string{"-o", path, "--", "sh", "-c", "echo >>" + count + "; exec " + testenv.Path(t, "build", "zoo")}
+	for _, tt := range []struct {
+		flag   string
+		starts int
+	}{
+		{"--keep-traces", 1 + 2 + 2 + 2}, // profile, both pairs of recordings, both checks
+		{"--resume", 1},                  // check-restored
+	} {
+		os.Remove(count)
+		p := must(t, env, "medusa", append([]string{"materialize", tt.flag, traces}, command...)...)
+		if starts, err := os.ReadFile(count); err != nil || len(starts) != tt.starts {
+			t.Errorf("%s: the engine started %d times, want %d (%v)\n%s", tt.flag, len(starts), tt.starts, err, p.stderr)
+		}
+		if art, err := artifacts.Read(path); err != nil || !art.Identity.Has(artifacts.KeyModelCheckpoint) {
+			t.Errorf("%s: the artifact is not tied (%v)", tt.flag, err)
+		}
 	}
 }

@@ -42,6 +42,7 @@ var table = []mutant{
 	{"check-native of another candidate", never, "./test/e2e", "TestResume"},
 	{"caches of a resumed series", replace("e.kept == nil ||", "true ||"), "./test/e2e", "TestResume"},
 	{"other weights in record-b", replace("|| name == runRecordB", ""), "./test/e2e", "TestGraphsThatHoldWeights"},
+	{"recordings of a resumed series that is tied", never, "./test/e2e", "TestResumeOfATiedSeries"},
 	{"engines that do not load other weights", becomes("return true"), "./materialize", "TestEnginesThatLoadOtherWeights"},
 	{"artifact that serves every checkpoint", never, "./artifacts", "TestCompare"},
 	{"artifact that is tied to its weights", becomes("return false"), "./test/e2e", "TestGraphsThatHoldWeights"},

@@ -59,6 +59,8 @@ def checkpoint(work, case):
 
 
 class Case:
+    shares = True  # the checkpoint with other cases of the model and type
+
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()

@@ -139,7 +139,7 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="?")
 
 
-def make(folder, kind, dtype, seed):
+def make(folder, kind, dtype, seed, bare):
     """The weights have the type; the answers are computed from them in single precision."""
     made = model(kind, seed)
     if kind == "mixtral" and dtype == "bfloat16":
@@ -155,7 +155,7 @@ def make(folder, kind, dtype, seed):
     print(f"checkpoint: {kind} {dtype}: {sum(case['count'] for case in cases)} tokens, {distinct} different, smallest margin {least:.2g}", flush=True)
     if distinct < DISTINCT:
         raise SystemExit(f"make model {folder}: {distinct} different tokens, at least {DISTINCT} are needed (another --seed)")
-    if kind == "llama":
+    if kind == "llama" and not bare:
         draft.write(made, folder, cases, getattr(torch, dtype))
         adapters.write(made.to(getattr(torch, dtype)), folder, cases, generate)
     with open(os.path.join(folder, "expected.json"), "w", encoding="utf-8") as f:
@@ -167,6 +167,7 @@ def main():
     p.add_argument("folder")
     p.add_argument("--make", nargs="+", metavar="MODEL-TYPE", help=f"models: {', '.join(CONFIGURATIONS)}")
     p.add_argument("--seed", type=int, default=4)
+    p.add_argument("--bare", action="store_true", help="without a draft model and adapters")
     p.add_argument("--judge", help="file with a list of tokens for each prompt of FOLDER")
     p.add_argument("--requests", default="expected.json", help="file of FOLDER with these prompts")
     a = p.parse_args()
@@ -174,7 +175,7 @@ def main():
         with open(a.judge, encoding="utf-8") as f:
             judge(a.folder, a.requests, json.load(f))
     for name in a.make or ():
-        make(os.path.join(a.folder, name), *name.split("-"), a.seed)
+        make(os.path.join(a.folder, name), *name.split("-"), a.seed, a.bare)
 
 
 if __name__ == "__main__":

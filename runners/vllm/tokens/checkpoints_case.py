@@ -10,32 +10,28 @@ import os
 
 from case import ADDRESSES, HERE, Case, differing
 
-# Of the case's own checkpoint, and of two with other weights. These lie at other places: one at a name that a shell or a codec may mistake, one behind a link.
-SEEDS = 4, 5, 6
-PLACES = {5: "fine-tuné à côté", 6: "volume"}
+# Of the checkpoints, which differ in their weights. The artifact is made with the first. They lie at different places: a plain one, one with a name that a shell or a codec
+# may mistake, one behind a link.
+PLACES = {4: "base", 5: "fine-tuné à côté", 6: "volume"}
+BASE, LINKED = 4, 6
 HOW = {4: ("exact",), 5: tuple(ADDRESSES), 6: ("exact",)}  # addresses of the restored starts
 
 
 class CheckpointsCase(Case):
-    def __init__(self, settings, text):
-        super().__init__(settings, text)
-        self.own = self.checkpoint
+    shares = False
 
     def take(self, seed):
-        self.checkpoint = self.own if seed == SEEDS[0] else self.path(PLACES[seed])
+        self.checkpoint = self.path(PLACES[seed])
 
     def make(self, seed):
         folder, name = self.path(f"seed-{seed}"), f"{self.model}-{self.dtype}"
-        said = self.output(f"checkpoint-{seed}", [self.settings.python, os.path.join(HERE, "checkpoint.py"), folder, "--make", name, "--seed", str(seed)])
-        self.say(f"seed {seed}: {said.strip().splitlines()[-1]}")
-        made, place = os.path.join(folder, name), self.path(PLACES[seed])
-        if seed == SEEDS[-1]:
-            os.symlink(made, place)
-        else:
-            os.rename(made, place)
+        self.take(seed)
+        program = [self.settings.python, os.path.join(HERE, "checkpoint.py"), folder, "--make", name, "--bare", "--seed", str(seed)]
+        self.say(f"seed {seed}: {self.output(f'checkpoint-{seed}', program).strip().splitlines()[-1]}")
+        put = os.symlink if seed == LINKED else os.rename
+        put(os.path.join(folder, name), self.checkpoint)
 
     def native_of(self, seed):
-        """The row says it of the first, which others are compared with."""
         self.take(seed)
         step = f"native-{seed}"
         started = self.start(step)
@@ -45,7 +41,7 @@ class CheckpointsCase(Case):
         return started["tokens"], {"vllm": started["vllm"], "reference": told, "distinct": len({t for request in started["tokens"] for t in request})}
 
     def materialize(self):
-        self.take(SEEDS[0])
+        self.take(BASE)
         counts = super().materialize()
         shape = json.loads(self.output("inspect", [self.settings.medusa, "inspect", "-o", "json", self.artifact]))
         if tied := shape["verification"].get("Tied") or shape["identity"].get("model.checkpoint"):
@@ -64,16 +60,15 @@ class CheckpointsCase(Case):
 
     def compare(self):
         step, natives, rows = self.kept.step, {}, []
-        for seed in SEEDS:
-            if seed != SEEDS[0]:
-                step(f"checkpoint {seed}", lambda x=seed: self.make(x))
+        for seed in PLACES:
+            step(f"checkpoint {seed}", lambda x=seed: self.make(x))
             natives[seed], row = step(f"native {seed}", lambda x=seed: self.native_of(x))
             rows.append(row)
-        apart = [differing(natives[a], natives[b]) for a, b in itertools.combinations(SEEDS, 2)]
+        apart = [differing(natives[a], natives[b]) for a, b in itertools.combinations(PLACES, 2)]
         if not all(apart):
             self.fail(f"tokens in which two checkpoints differ natively: {apart}")
         row = rows[0] | step("materialize", self.materialize)
-        counts = [step(f"restored {s} {how}", lambda x=s, h=how: self.restored_of(x, h, natives[x])) for s in SEEDS for how in HOW[s]]
+        counts = [step(f"restored {s} {how}", lambda x=s, h=how: self.restored_of(x, h, natives[x])) for s in PLACES for how in HOW[s]]
         row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts), "changed": {}, "refused": {}}
-        told = f"{row['reference']}; {len(SEEDS)} checkpoints, of whose native tokens at least {min(apart)} differ"
+        told = f"{row['reference']}; {len(PLACES)} checkpoints, of whose native tokens at least {min(apart)} differ"
         return row | {"reference": told, "identical": row["tokens"], "minutes": round(self.kept.minutes(), 1)}

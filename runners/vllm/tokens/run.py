@@ -78,7 +78,7 @@ def main():
         stop(args.title, e)
     s = settings(args, args.title, [c for c in args.controls.split(",") if c])
     begin(s.work, args.sources)
-    make_checkpoints(s, chosen)
+    make_checkpoints(s, [name for name in chosen if kind(name).shares])
     rows, failures = {}, []
 
     def compare(name):
