@@ -69,6 +69,20 @@ func TestWeightsOfAnotherType(t *testing.T) {
 	}
 }
 
+// Both recordings take the same side of a branch, and another checkpoint takes the other one. Verification with that checkpoint refuses the artifact.
+func TestBranchThatNoRecordingTakes(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
+	env := func(number int) []string {
+		return []string{fmt.Sprintf("ZOO_CHECKPOINT=%d", number), "ZOO_BAKES=branch"}
+	}
+	must(t, env(1), "medusa", "materialize", "-o", path, "--", zoo)
+	must(t, env(2), "medusa", "verify", path, "--", zoo)
+	if p := start(t, env(3), "medusa", "verify", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, `graph "fork"`) {
+		t.Errorf("exit %d: %s", p.code, p.stderr)
+	}
+}
+
 // derived makes a checkpoint of the same shapes, with other words about itself and other values: each is multiplied by a number near one.
 func derived(t *testing.T, from string, number int) string {
 	t.Helper()

@@ -11,7 +11,8 @@ import (
 
 // checkpoint is the file of weights that the engine loads, if ZOO_CHECKPOINT has its number: equal shapes, other values in each. The engine then says
 // nothing of their contents unless it is asked. ZOO_BAKES names the place at which graphs hold a value made from them: "parameter", "struct" (a
-// parameter), "buffer" (memory of the capture phase), "nodes" (their number).
+// parameter), "buffer" (memory of the capture phase), "nodes" (their
+// number), "branch" (the same, of one checkpoint that no recording loads).
 type checkpoint struct {
 	number int
 	bakes  string
@@ -70,7 +71,7 @@ func (c *checkpoint) nodes(z *zoo) []func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.output).Ptr(c.scales).Ptr(z.output).I32(elements))
 		})
 	}
-	if c.bakes == "nodes" && c.number%2 == 1 {
+	if c.bakes == "nodes" && c.number%2 == 1 || c.bakes == "branch" && c.number == 3 {
 		all = append(all, func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.output).Ptr(z.input).Ptr(z.output).I32(elements))
 		})

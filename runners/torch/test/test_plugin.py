@@ -195,6 +195,12 @@ class Sessions(unittest.TestCase):
             s, _ = opened(medusa_session_kv_bytes=answer)
             self.assertEqual(s.kv_bytes(), want)
 
+    def test_what_a_start_does_with_its_weights(self):
+        for run, answer in ((contract.RECORD, contract.WEIGHTS_OTHER), (contract.RESTORE, contract.WEIGHTS_COUNT)):
+            self.assertEqual(opened(run, medusa_session_weights=answer)[0].weights, answer)
+        with mock.patch.dict(os.environ, clear=True):
+            self.assertEqual(medusa.Session().weights, contract.WEIGHTS_ANY)
+
     def test_block_map_once(self):
         s, order = opened()[0], []
         torch.cuda.empty_cache = lambda: order.append("given back")
