@@ -33,6 +33,7 @@ enum { ALONE = 1, NOT_IN_CHECKS = 2 };
 	R(restoring, 0) \
 	R(phase, 0, text) \
 	R(identify, ALONE, &text, &text, 1) \
+	R(weights, 0) \
 	R(elastic, 0, 0, 0) \
 	R(kv_bytes, 0, &number) \
 	R(kv_room, 0, &number) \

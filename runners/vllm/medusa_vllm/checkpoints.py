@@ -25,8 +25,9 @@ def form(config):
 
 
 def pruned(fields):
+    """Parts of a model have configurations of their own. Other parts, such as that of quantization, may mean another thing by the same names."""
     # mutant: fields that checkpoints of one model differ in, in vLLM
-    return {k: pruned(v) if isinstance(v, dict) else v for k, v in fields.items() if k not in ELSEWHERE}
+    return {k: pruned(v) if isinstance(v, dict) and "model_type" in v else v for k, v in fields.items() if k not in ELSEWHERE}
 
 
 def contents(folders):
