@@ -1,6 +1,7 @@
 """Tests of the other values that a recording loads. They need neither vLLM nor torch: doubles take their places."""
 
 import contextlib
+import importlib
 import os
 import sys
 import types
@@ -33,9 +34,7 @@ class Values(unittest.TestCase):
         doubles |= {"vllm": types.ModuleType("vllm"), "vllm.model_executor": types.ModuleType("vllm.model_executor")}
         self.enterContext(unittest.mock.patch.dict(sys.modules, doubles))
         sys.modules.pop("medusa_vllm.values", None)
-        from medusa_vllm import values
-
-        self.values = values
+        self.values = importlib.import_module("medusa_vllm.values")  # the package keeps the module of an earlier test
         self.addCleanup(sys.modules.pop, "medusa_vllm.values", None)
 
     def tensor(self, device="cpu"):
