@@ -1,4 +1,4 @@
-// Package apierror is the error object of OpenAI's API.
+// Package apierror is the error object of OpenAI's API, and of Anthropic's.
 //
 // In: an error that a client is to get. Out: its JSON, as the body of an answer or as an event of a stream. Fails: never. A write to a
 // client that has left is not reported.
@@ -30,17 +30,22 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Body is the object.
+type object struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func (e *Error) object() object {
+	return object{e.Message, e.Kind, optional(e.Param), optional(e.Code)}
+}
+
+// Body is the object of OpenAI's API.
 func (e *Error) Body() any {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
 	return struct {
 		Error object `json:"error"`
-	}{object{e.Message, e.Kind, optional(e.Param), optional(e.Code)}}
+	}{e.object()}
 }
 
 func optional(s string) *string {
@@ -50,12 +55,15 @@ func optional(s string) *string {
 	return &s
 }
 
-// Write answers a request with the error.
-func (e *Error) Write(w http.ResponseWriter) {
+// Write answers a request with the error, in OpenAI's form.
+func (e *Error) Write(w http.ResponseWriter) { e.WriteAs(w, OpenAI) }
+
+// WriteAs answers a request with the error.
+func (e *Error) WriteAs(w http.ResponseWriter, form Form) {
 	if e.Retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.Retry))
 	}
-	WriteJSON(w, e.Status, e.Body())
+	WriteJSON(w, e.Status, e.In(form))
 }
 
 // WriteJSON answers a request with an object.
