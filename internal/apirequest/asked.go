@@ -40,9 +40,12 @@ func (e Endpoint) Read(header http.Header, query string, body []byte) (*Asked, e
 	return readObject(body)
 }
 
-// CheckType refuses a body of another type than the endpoint has. Browsers send only types that are in no row of the table to a foreign server without
-// asking it first.
-func (e Endpoint) CheckType(header http.Header) error {
+// Check refuses a request by its headers: a body in an unknown encoding, or of another type than the endpoint has. Browsers do not send these types to a
+// foreign server without asking it first.
+func (e Endpoint) Check(header http.Header) error {
+	if _, err := codingOf(header); err != nil {
+		return err
+	}
 	want := "application/json"
 	switch e.Model {
 	case Query:

@@ -87,7 +87,7 @@ func TestForm(t *testing.T) {
 }
 
 // Only the type of the table is taken: any other may come from a page of a foreign site, or be read otherwise by the engine.
-func TestCheckType(t *testing.T) {
+func TestCheck(t *testing.T) {
 	body, _ := Find("POST", "/v1/completions")
 	audio, _ := Find("POST", "/v1/audio/translations")
 	query, _ := Find("GET", "/tokenizer_info")
@@ -104,7 +104,7 @@ func TestCheckType(t *testing.T) {
 		{query, nil, 0},
 	} {
 		var got *apierror.Error
-		switch err := row.e.CheckType(http.Header{"Content-Type": row.given}); {
+		switch err := row.e.Check(http.Header{"Content-Type": row.given}); {
 		case row.status == 0 && err != nil, row.status > 0 && (!errors.As(err, &got) || got.Status != row.status):
 			t.Errorf("%s with %q: %v, want %d", row.e.Path, row.given, err, row.status)
 		}

@@ -19,19 +19,18 @@ import (
 
 // coding is a content coding that clients may use.
 type coding struct {
-	name   string
-	memory int64 // bytes that a decoder takes at most
-	open   func(*bufio.Reader) (io.Reader, error)
+	name string
+	open func(*bufio.Reader) (io.Reader, error)
 }
 
 // zstdWindow is the largest window that RFC 8878 wants every decoder to have.
 const zstdWindow = 8 << 20
 
 var codings = []coding{
-	{"gzip", 64 << 10, func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"deflate", 64 << 10, openDeflate},
-	{"br", 16 << 20, func(r *bufio.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }},
-	{"zstd", 2 * zstdWindow, func(r *bufio.Reader) (io.Reader, error) {
+	{"gzip", func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"deflate", openDeflate},
+	{"br", func(r *bufio.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }},
+	{"zstd", func(r *bufio.Reader) (io.Reader, error) {
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, err
@@ -52,8 +51,8 @@ func openDeflate(r *bufio.Reader) (io.Reader, error) {
 	return flate.NewReader(r), nil
 }
 
-// names lists the codings, for a header and for people.
-func names() string {
+// Codings lists the codings that are taken, for the header Accept-Encoding.
+func Codings() string {
 	var list []string
 	for _, c := range codings {
 		list = append(list, c.name)
@@ -73,7 +72,7 @@ func codingOf(header http.Header) (*coding, error) {
 	i := slices.IndexFunc(codings, func(c coding) bool { return c.name == given })
 	if i < 0 {
 		return nil, &apierror.Error{Status: http.StatusUnsupportedMediaType, Kind: apierror.Request, Code: "unsupported_encoding", Param: "Content-Encoding",
-			Message: fmt.Sprintf("Content-Encoding is %q; one of %s is taken, or none", given, names())}
+			Message: fmt.Sprintf("Content-Encoding is %q; one of %s is taken, or none", given, Codings())}
 	}
 	return &codings[i], nil
 }

@@ -25,8 +25,9 @@ type Model struct {
 	// Estimates, used until they are measured.
 	Start, Wake, Service float64
 
-	Keep    bool // its last engine does not make room for others
-	Leaving bool // its engines end with their last requests
+	Keep    bool    // its last engine does not make room for others
+	Idle    float64 // seconds without a request after which an engine is stopped; 0: never
+	Leaving bool    // its engines end with their last requests
 }
 
 // Config configures an Agent.
@@ -76,6 +77,7 @@ type instance struct {
 	failure  error
 	retry    float64 // time
 	kept     bool    // a keeper runs
+	unload   bool    // it is stopped after its last request
 	hurry    context.CancelFunc
 }
 

@@ -112,7 +112,7 @@ func (a *Agent) attempt(i *instance, call func(ctx context.Context) error) (took
 
 func (a *Agent) start(i *instance) {
 	e := a.config.Make(i.gpu, i.fn)
-	i.engine, i.held = e, a.awake(i.fn)
+	i.engine, i.held, i.unload = e, a.awake(i.fn), false
 	a.enter(i, Starting)
 	took, err := a.attempt(i, e.Start)
 	if err != nil {
@@ -220,10 +220,10 @@ func (a *Agent) fail(i *instance, cause error) {
 // failed enters the state Failed after the engine of an instance is gone. Its requests get the cause. No engine is started before Retry has passed,
 // and then only for another request.
 func (a *Agent) failed(i *instance, cause error) {
-	i.failure, i.wanted, i.level = cause, false, 0
+	name := a.config.Models[i.fn].Name
+	i.failure, i.wanted, i.level = a.Failed(name, i.gpu, cause).Cause, false, 0
 	i.retry = a.config.Clock() + a.config.Retry.Seconds()
 	a.enter(i, Failed)
-	a.config.Warn("%v", &EngineError{a.config.Models[i.fn].Name, i.gpu, cause})
 }
 
 // Doubt checks the health of an engine that has not answered a request. If the engine is not healthy, it has ended when Doubt returns.
@@ -278,6 +278,9 @@ func (a *Agent) watch(i *instance, e Engine) {
 		case <-look.C:
 			a.mu.Lock()
 			awake := i.engine == e && i.state == Awake
+			if i.engine == e {
+				a.expire(i)
+			}
 			a.mu.Unlock()
 			if !awake {
 				missed = 0

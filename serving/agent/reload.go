@@ -41,7 +41,7 @@ func (a *Agent) Reconfigure(c Config, fresh []int) {
 // putAwayIfLeaving stops an engine without requests whose model or GPU is leaving.
 func (a *Agent) putAwayIfLeaving(i *instance) {
 	// mutant: engines that leave
-	if len(i.began) == 0 && (a.config.Models[i.fn].Leaving || slices.Contains(a.config.Leaving, i.gpu)) {
+	if len(i.began) == 0 && (i.unload || a.config.Models[i.fn].Leaving || slices.Contains(a.config.Leaving, i.gpu)) {
 		i.wanted, i.level = false, 0
 		a.keep(i)
 	}

@@ -98,12 +98,12 @@ func readsNothing(t *testing.T, timeout time.Duration) bool {
 	}
 	defer c.Close()
 	body := `{"model": "m0", "prompt": "` + strings.Repeat("x", 16<<20) + `"}` // more than sockets hold
-	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(timeout + patience); ; time.Sleep(5 * time.Millisecond) {
 		f.count.mu.Lock()
-		ended, begun := 0, f.count.answers["m0"][502] == 1
+		ended, begun := 0, f.count.answers["m0"][504] == 1 // 499 if the server has noticed sooner
 		for _, n := range f.count.answers["m0"] {
 			ended += n
 		}

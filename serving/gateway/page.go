@@ -36,7 +36,7 @@ func (g *Server) watched(next http.HandlerFunc) http.HandlerFunc {
 		_, password, _ := r.BasicAuth()
 		if !g.known(r) && !g.isKey(password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="medusa: an API key as password", charset="UTF-8"`)
-			(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_api_key", Message: "the API key is missing or unknown"}).Write(w)
+			errKey.Write(w)
 			return
 		}
 		next(w, r)

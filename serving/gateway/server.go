@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"medusa/internal/httplimit"
 	"medusa/serving/agent"
 	"medusa/serving/dispatch"
 	"medusa/serving/schedule"
@@ -26,6 +28,9 @@ type Options struct {
 type Server struct {
 	machine
 	queue    *dispatch.Queue
+	bodies   *httplimit.Bodies
+	access   access
+	created  int64 // seconds since 1970
 	count    counters
 	history  history
 	watchers atomic.Int32
@@ -40,8 +45,9 @@ type Server struct {
 
 // New makes a Server. No engine is started before a request needs it.
 func New(s *Spec, o Options) (*Server, error) {
-	g := &Server{machine: newMachine(s, o), over: make(chan struct{})}
+	g := &Server{machine: newMachine(s, o), over: make(chan struct{}), bodies: httplimit.NewBodies(s.MaxBodies), created: time.Now().Unix()}
 	g.count.init()
+	g.access.warn = g.warn
 	now, err := firstSetup(s)
 	if err != nil {
 		return nil, err
@@ -66,6 +72,9 @@ func New(s *Spec, o Options) (*Server, error) {
 	if g.queue, err = dispatch.NewQueue(now.policy(), g.agent, g.clock, o.Log); err != nil {
 		return nil, err
 	}
+	if err := g.access.open(s.AccessLog); err != nil {
+		return nil, fmt.Errorf("open access log: %w", err)
+	}
 	return g, g.open(s.State)
 }
 
@@ -88,10 +97,30 @@ func victim(policy string) func(now float64, idle []schedule.Resident, active fu
 // drainLimit bounds the time for present requests after the server was told to end.
 const drainLimit = 60 * time.Second
 
+// The bounds of connections. Clients behind a proxy have one address together.
+const (
+	maxConnections = 8192
+	stall          = 30 * time.Second // for which a client may read nothing of an answer
+	maxHeader      = 64 << 10
+)
+
+// protocols are HTTP/1 and, for clients that know it before, HTTP/2 without TLS.
+func protocols() *http.Protocols {
+	p := &http.Protocols{}
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
 // Serve answers requests on a listener until ctx ends. It then takes no new ones, lets present ones end, and stops all engines.
 func (g *Server) Serve(ctx context.Context, l net.Listener) error {
-	h := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+	limits := httplimit.Limits{Connections: maxConnections, Client: g.setup.Load().spec.MaxConnections, Stall: stall}
+	h := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute, IdleTimeout: 5 * time.Minute,
+		MaxHeaderBytes: maxHeader, ConnContext: withLine, Protocols: protocols(),
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 256 << 10}}
 	h.RegisterOnShutdown(sync.OnceFunc(func() { close(g.over) }))
+	g.preload()
+	l = lined{httplimit.New(limits).Listen(l)}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	var err error
@@ -106,6 +135,7 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = <-served
 	}
 	g.Close()
+	_ = g.access.open("")
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type fixture struct {
 	*Server
 	url  string
 	log  bytes.Buffer
+	said said         // what the server has printed
 	live atomic.Int32 // engines that were started and not stopped
 }
 
@@ -42,7 +44,7 @@ func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub))
 	}
 	f := &fixture{}
 	log := dispatch.NewLog(&f.log)
-	f.Server, err = New(s, Options{Log: log, Out: t.Output(), Make: func(m *Model, _ string) agent.Engine {
+	f.Server, err = New(s, Options{Log: log, Out: io.MultiWriter(t.Output(), &f.said), Make: func(m *Model, _ string) agent.Engine {
 		var fn int
 		if _, err := fmt.Sscanf(m.Name, "m%d", &fn); err != nil {
 			t.Error(err)
@@ -88,6 +90,24 @@ func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub))
 		}
 	})
 	return f
+}
+
+// said is text that many goroutines write and read.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // config has n models that need half a GPU each, on two GPUs.
@@ -138,7 +158,10 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// If its engine fails, a client gets a clear error, as the whole answer or as the last event of its stream.
+var failureID = regexp.MustCompile(`failure ([A-Z0-9]{10})\b`)
+
+// If its engine fails, a client gets a clear error, as the whole answer or as the last event of its stream. It does not get the cause, which may be
+// the last line of the engine and repeat what another client has asked: it gets the name by which the log has the cause.
 func TestEngineFails(t *testing.T) {
 	f := start(t, config("fcfs", 2, ""), func(fn int, s *stubengine.Stub) {
 		if fn == 1 {
@@ -146,12 +169,20 @@ func TestEngineFails(t *testing.T) {
 		}
 	})
 	for _, row := range []struct{ model, prompt, want string }{
-		{"m0", stubengine.Die, "engine_failed"}, {"m0", stubengine.Garbage, "engine_failed"}, {"m1", "x", "no kernel image"},
+		{"m0", stubengine.Die, "engine_failed"}, {"m0", stubengine.Garbage, "engine_failed"}, {"m1", "x", "engine_failed"},
 	} {
 		var got *stubengine.StatusError
 		if text, err := stubengine.Ask(t.Context(), f.url, row.model, row.prompt, false); !errors.As(err, &got) || got.Status != 502 || !strings.Contains(got.Body, row.want) {
 			t.Errorf("%s of %s: %q, %v; want status 502 and %q", row.prompt, row.model, text, err, row.want)
+			continue
 		}
+		id := failureID.FindStringSubmatch(got.Body)
+		if id == nil || strings.Contains(got.Body, "kernel") || strings.Contains(got.Body, "malformed") || !regexp.MustCompile("failure "+id[1]+": .").MatchString(f.said.String()) {
+			t.Errorf("%s of %s: %s; the log has %s", row.prompt, row.model, got.Body, f.said.String())
+		}
+	}
+	if !strings.Contains(f.said.String(), "no kernel image") {
+		t.Errorf("the cause is lost: %s", f.said.String())
 	}
 	text, err := stubengine.Ask(t.Context(), f.url, "m0", stubengine.Break, true)
 	if err == nil || !strings.Contains(err.Error(), "error in the stream") || !strings.HasPrefix(stubengine.Answer("m0", stubengine.Break), text) || text == "" {
@@ -245,9 +276,9 @@ func TestRefusals(t *testing.T) {
 		{"metrics without a key", "GET", "/metrics", "", "", 401, "invalid_api_key"},
 		{"health without a key", "GET", "/health", "", "", 200, ""},
 		{"an unknown model", "POST", "/v1/completions", "right", `{"model": "m1"}`, 404, "model_not_found"},
-		{"no JSON", "POST", "/v1/chat/completions", "right", `{"model": `, 400, "read body"},
+		{"no JSON", "POST", "/v1/chat/completions", "right", `{"model": `, 400, "too early"},
 		{"a large body", "POST", "/v1/completions", "right", `{"model": "m0", "prompt": "` + strings.Repeat("x", 1000) + `"}`, 413, "request_too_large"},
-		{"another endpoint", "POST", "/v1/embeddings", "right", "{}", 404, "unknown_url"},
+		{"another endpoint", "POST", "/v1/embedding", "right", "{}", 404, "unknown_url"},
 		{"a model", "GET", "/v1/models", "also right", "", 200, `"id":"m0"`},
 		{"an answer", "POST", "/v1/completions", "also right", `{"model": "m0", "prompt": "x"}`, 200, "repeats"},
 		{"metrics", "GET", "/metrics", "right", "", 200, `medusa_serve_requests_total{model="m0",code="200"} 1`},
@@ -256,6 +287,7 @@ func TestRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Content-Type", "application/json")
 		if row.key != "" {
 			r.Header.Set("Authorization", "Bearer "+row.key)
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"medusa/serving/agent"
@@ -19,6 +20,8 @@ type setup struct {
 	models    []*Model       // by place, with those that leave
 	gpus      []string       // by place, with those that leave
 	fresh     []int          // places of models that had another model before
+	loopback  bool           // only programs of this machine reach the server
+	origins   *http.CrossOriginProtection
 }
 
 func firstSetup(s *Spec) (*setup, error) {
@@ -31,7 +34,18 @@ func (u *setup) next(s *Spec, vacant func(place int) bool) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &setup{spec: s, keys: keys, functions: map[string]int{}, models: slices.Clone(u.models), gpus: slices.Clone(u.gpus)}
+	trusted, err := origins(s.CORS)
+	if err != nil {
+		return nil, err
+	}
+	n := &setup{spec: s, keys: keys, loopback: isLoopback(s.Listen) && hostOf(s.Listen) != "", origins: trusted, functions: map[string]int{}, models: slices.Clone(u.models), gpus: slices.Clone(u.gpus)}
+	defer func() {
+		for i := range s.Models {
+			for _, alias := range s.Models[i].Aliases {
+				n.functions[alias] = n.functions[s.Models[i].Name]
+			}
+		}
+	}()
 	for _, id := range s.GPUs {
 		if !slices.Contains(n.gpus, id) {
 			n.gpus = append(n.gpus, id)
@@ -98,7 +112,7 @@ func (u *setup) machines() agent.Config {
 	c := agent.Config{GPUs: len(u.gpus), Leaving: u.gone(), HostMemory: gigabytes(s.HostMemory), Victim: victim(s.Policy.Name), Retry: seconds(s.Retry),
 		Health: seconds(s.Health)}
 	for place, m := range u.models {
-		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep, Keep: m.Keep,
+		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep, Keep: m.Keep, Idle: m.TTL,
 			Host: gigabytes(m.HostGB), StartLimit: seconds(m.StartLimit), Start: m.Start, Wake: m.Wake, Service: m.Service, Leaving: u.leaving(place)})
 	}
 	return c
@@ -164,6 +178,9 @@ func (g *Server) Reload(s *Spec) error {
 	}
 	for len(g.using) < len(now.models) {
 		g.using, g.waiting = append(g.using, 0), append(g.waiting, 0)
+	}
+	if err := g.access.open(s.AccessLog); err != nil {
+		return fmt.Errorf("reload configuration: open access log: %w", err)
 	}
 	return g.queue.Reconfigure(now.policy(), now.gone(), func() {
 		g.setup.Store(now)

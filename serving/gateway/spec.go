@@ -25,12 +25,20 @@ type Spec struct {
 	Policy     Policy     `yaml:"policy"`         //
 	HostMemory float64    `yaml:"host_memory_gb"` // for engines that sleep at level 1
 	MaxWaiting int        `yaml:"max_waiting"`    // requests of a model; default 256
-	MaxBody    int64      `yaml:"max_body"`       // bytes; default 4 MiB
+	MaxBody    int64      `yaml:"max_body"`       // bytes of a decoded body; default by the machine's memory
+	MaxBodies  int64      `yaml:"max_bodies"`     // bytes of all bodies in memory; default by the machine's memory
 	State      string     `yaml:"state"`          // folder; without it, engines that an earlier server left are not ended
 	Retry      float64    `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
 	Health     float64    `yaml:"health"`         // time between two health checks of an engine; default 10
 	Agent      *Remote    `yaml:"agent"`          // only for a Node
 	Models     []Model    `yaml:"models"`
+
+	MaxConnections int      `yaml:"max_connections"` // of a client; default 4096
+	Hosts          []string `yaml:"hosts"`           // names that a server on a loopback address is reached by, beside its own
+	CORS           []string `yaml:"cors"`            // origins whose pages may use the server; *: all
+	AccessLog      string   `yaml:"access_log"`      // file
+	SignAfter      float64  `yaml:"sign_after"`      // seconds after which a stream that waits gets signs of life; default 10
+	SignEvery      float64  `yaml:"sign_every"`      // seconds between them; default 10; 0: none
 
 	dir string
 }
@@ -69,6 +77,9 @@ type Model struct {
 	Asleep   float64           `yaml:"asleep"`   // share of a GPU's memory that a sleeping engine keeps
 	HostGB   float64           `yaml:"host_gb"`  // host memory of an engine that sleeps at level 1
 	Keep     bool              `yaml:"keep"`     // its last engine does not make room for others
+	Aliases  []string          `yaml:"aliases"`  // other names for clients
+	Preload  bool              `yaml:"preload"`  // an engine is started with the server
+	TTL      float64           `yaml:"ttl"`      // seconds without a request after which its engines are stopped; 0: never
 
 	StartLimit float64 `yaml:"start_limit"` // default 600
 	Timeout    float64 `yaml:"timeout"`     // of a request, waiting included; default 600
@@ -87,12 +98,13 @@ func Load(path string) (*Spec, error) {
 }
 
 func parse(path string, data []byte) (*Spec, error) {
-	s := &Spec{Listen: "127.0.0.1:8080", MaxWaiting: 256, MaxBody: 4 << 20, Retry: 30, Health: 10, Policy: Policy{Name: "mqfq"}, dir: filepath.Dir(path)}
+	s := &Spec{Listen: "127.0.0.1:8080", MaxWaiting: 256, MaxConnections: 4096, SignAfter: 10, SignEvery: 10, Retry: 30, Health: 10, Policy: Policy{Name: "mqfq"}, dir: filepath.Dir(path)}
 	file, err := yamlfile.Decode(path, data, s)
 	if err != nil {
 		return nil, err
 	}
 	s.complete()
+	s.size(totalMemory())
 	if err := s.check(); err != nil {
 		return nil, yamlfile.Locate(path, file, err)
 	}
@@ -117,7 +129,7 @@ func (s *Spec) complete() {
 			}
 		}
 	}
-	paths := []*string{&s.KeysFile, &s.State}
+	paths := []*string{&s.KeysFile, &s.State, &s.AccessLog}
 	for i := range s.Models {
 		paths = append(paths, &s.Models[i].Pool)
 		for j := range s.Models[i].Weights {
@@ -178,6 +190,10 @@ func (s *Spec) check() error {
 		return mistake("$.max_waiting", "must be positive")
 	case s.MaxBody < 1:
 		return mistake("$.max_body", "must be positive")
+	case s.MaxBodies < s.MaxBody:
+		return mistake("$.max_bodies", "is less than max_body, %d", s.MaxBody)
+	case s.MaxConnections < 1:
+		return mistake("$.max_connections", "must be positive")
 	}
 	for i, id := range s.GPUs {
 		switch at := fmt.Sprintf("$.gpus[%d]", i); {
@@ -190,11 +206,15 @@ func (s *Spec) check() error {
 	if err := s.checkNeighbours(); err != nil {
 		return err
 	}
+	if _, err := origins(s.CORS); err != nil {
+		return mistake("$.cors", "%v", err)
+	}
 	if err := s.Agent.check(len(s.GPUs)); err != nil {
 		return err
 	}
 	for _, n := range []number{{"retry", s.Retry, 0, maxSeconds, false}, {"health", s.Health, minSeconds, maxSeconds, true},
-		{"host_memory_gb", s.HostMemory, 0, maxGigabytes, false}} {
+		{"host_memory_gb", s.HostMemory, 0, maxGigabytes, false},
+		{"sign_after", s.SignAfter, 0, maxSeconds, false}, {"sign_every", s.SignEvery, 0, maxSeconds, false}} {
 		if err := n.check("$"); err != nil {
 			return err
 		}
@@ -205,16 +225,18 @@ func (s *Spec) check() error {
 		if err := m.check(at); err != nil {
 			return err
 		}
-		if seen[m.Name] {
-			return mistake(at+".name", "%s is there twice", m.Name)
-		}
 		if strings.HasPrefix(s.Policy.Name, "torpor") && m.Deadline == 0 {
 			return mistake(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
 		}
 		if m.Sleep == 1 && s.HostMemory == 0 {
 			return mistake(at+".sleep", "model %s sleeps in host memory, which needs host_memory_gb", m.Name)
 		}
-		seen[m.Name] = true
+		for _, name := range append([]string{m.Name}, m.Aliases...) {
+			if seen[name] {
+				return mistake(at, "the name %s is there twice", name)
+			}
+			seen[name] = true
+		}
 	}
 	models := make([]*Model, len(s.Models))
 	for i := range s.Models {
@@ -297,6 +319,10 @@ func (m *Model) check(at string) error {
 		return mistake(at+".weights", "one of the paths is empty")
 	case m.Slots < 1:
 		return mistake(at+".slots", "slots must be positive")
+	case slices.Contains(m.Aliases, ""):
+		return mistake(at+".aliases", "one of the names is empty")
+	case m.TTL > 0 && m.Keep:
+		return mistake(at+".ttl", "model %s is kept, so that it has no ttl", m.Name)
 	case m.Sleep < 0 || m.Sleep > 2:
 		return mistake(at+".sleep", "is 0, 1 or 2")
 	case !(m.Asleep >= 0 && m.Asleep < m.Memory):
@@ -304,7 +330,7 @@ func (m *Model) check(at string) error {
 	}
 	for _, n := range []number{{"deadline", m.Deadline, 0, maxSeconds, false}, {"weight", m.Weight, 1 / maxWeight, maxWeight, true},
 		{"start_limit", m.StartLimit, minSeconds, maxSeconds, true}, {"timeout", m.Timeout, minSeconds, maxSeconds, true}, {"start", m.Start, 0, maxSeconds, true},
-		{"wake", m.Wake, 0, maxSeconds, true}, {"service", m.Service, 0, maxSeconds, true}, {"host_gb", m.HostGB, 0, maxGigabytes, false}} {
+		{"wake", m.Wake, 0, maxSeconds, true}, {"service", m.Service, 0, maxSeconds, true}, {"host_gb", m.HostGB, 0, maxGigabytes, false}, {"ttl", m.TTL, 0, maxSeconds, false}} {
 		if err := n.check(at); err != nil {
 			return err
 		}

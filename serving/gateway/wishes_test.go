@@ -22,6 +22,7 @@ func (f *fixture) send(ctx context.Context, prompt string, headers ...string) (s
 	if err != nil {
 		return 0, "", err
 	}
+	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}

@@ -35,6 +35,7 @@ func Post(ctx context.Context, url string, data []byte, stream bool) (string, er
 	if err != nil {
 		return "", err
 	}
+	r.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "", err
