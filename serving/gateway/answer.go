@@ -39,7 +39,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request, e apirequest.End
 	// A client that reads too slowly would keep its place in an engine for ever.
 	out := http.NewResponseController(w)
 	// mutant: clients that do not read
-	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // only a test's writer has none
+	_ = out.SetWriteDeadline(time.Now().Add(timeout + lastWords)) // only a test's writer has none
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: q.body.Bytes(), form: e.Errors, onBegin: q.release}
 	if q.stream {
@@ -67,6 +67,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request, e apirequest.End
 	}
 }
 
+// lastWords is the time to tell a client that its answer takes too long.
+const lastWords = 2 * time.Second
+
 // statusLeft counts clients that have left before the end of their answer, as nginx does.
 const statusLeft = 499
 
@@ -91,7 +94,6 @@ func (g *Server) fail(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	case e.Status == statusLeft:
 		panic(http.ErrAbortHandler) // otherwise a client that has only said that it sends no more would get an empty answer
 	case p.begun || p.signs.given():
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the time for answers may be over
 		p.breakOff(e)
 	default:
 		decline(w, r, p.form, e)

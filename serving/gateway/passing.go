@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 
 	"medusa/internal/apierror"
@@ -40,7 +39,6 @@ type passing struct {
 // WriteHeader takes the head of the engine's answer.
 func (p *passing) WriteHeader(status int) {
 	p.begun, p.status = true, status
-	p.stream = strings.HasPrefix(p.Header().Get("Content-Type"), "text/event-stream")
 	if p.onBegin != nil {
 		p.onBegin()
 	}
@@ -144,6 +142,7 @@ func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err err
 				return err
 			}
 			r.Header.Del(headerID) // the client has it
+			p.stream = isStream(r.Header)
 			p.signs.end()
 			return nil
 		},

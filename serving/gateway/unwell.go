@@ -18,12 +18,16 @@ func unwell(r *http.Response, lives func() bool) error {
 	return nil
 }
 
+func isStream(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
 // firstBytes bounds the part of a stream that errorFirst reads. A stream is sent on after its first part.
 const firstBytes = 4 << 10
 
 // errorFirst reports whether a stream begins with an error. It puts back the bytes that it has read.
 func errorFirst(r *http.Response) bool {
-	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+	if !isStream(r.Header) {
 		return false
 	}
 	first := make([]byte, firstBytes)

@@ -18,7 +18,8 @@ const maxID = 128
 
 // visit is a request, and what the access log says of it.
 type visit struct {
-	http.ResponseWriter
+	http.ResponseWriter `json:"-"`
+
 	ID       string  `json:"id"`
 	Time     string  `json:"time"` // of its end
 	Client   string  `json:"client"`
