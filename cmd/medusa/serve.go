@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,8 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
 				return err
 			}
+			// Bodies of requests are most of the server's memory. With more collections, it takes little more than they do.
+			debug.SetGCPercent(50)
 			return writingDecisions(decisions, cmd.ErrOrStderr(), func(log *dispatch.Log) error {
 				l, err := net.Listen("tcp", spec.Listen)
 				if err != nil {

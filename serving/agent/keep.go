@@ -221,6 +221,7 @@ func (a *Agent) fail(i *instance, cause error) {
 // and then only for another request.
 func (a *Agent) failed(i *instance, cause error) {
 	name := a.config.Models[i.fn].Name
+	// mutant: causes of failures
 	i.failure, i.wanted, i.level = a.Failed(name, i.gpu, cause).Cause, false, 0
 	i.retry = a.config.Clock() + a.config.Retry.Seconds()
 	a.enter(i, Failed)

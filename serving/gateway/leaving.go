@@ -118,6 +118,7 @@ func present(r *http.Request, limit time.Duration) (context.Context, context.Can
 		l.asked()
 	}
 	stop := context.AfterFunc(r.Context(), func() {
+		// mutant: clients that send nothing more
 		if l == nil || r.ProtoMajor != 1 || r.ProtoMinor == 0 {
 			left(errLeft)
 			return
@@ -128,7 +129,6 @@ func present(r *http.Request, limit time.Duration) (context.Context, context.Can
 				left(errLeft)
 				return
 			}
-			// mutant: clients that send nothing more
 			if time.Since(probed) > probeEvery {
 				l.probe()
 				probed = time.Now()

@@ -42,10 +42,10 @@ func (p *passing) WriteHeader(status int) {
 	if p.onBegin != nil {
 		p.onBegin()
 	}
-	switch {
-	case !p.signs.given():
+	// mutant: statuses after signs of life
+	if !p.signs.given() {
 		p.ResponseWriter.WriteHeader(status)
-	case !p.stream || status != http.StatusOK:
+	} else if !p.stream || status != http.StatusOK {
 		p.instead = &bytes.Buffer{}
 	}
 }
