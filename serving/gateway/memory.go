@@ -15,16 +15,16 @@ const (
 	mostBody  = 256 << 20
 )
 
-// shareOfBodies is the part of the memory that all bodies together have by default: a 256th.
-const shareOfBodies = 256
+// shareOfBodies is the part of the memory that all bodies together have by default: a 512th, and at least two of the largest size.
+const shareOfBodies = 512
 
 // size sets the sizes that the file leaves open, by the machine's memory.
 func (s *Spec) size(memory int64) {
 	if s.MaxBody == 0 {
-		s.MaxBody = min(max(memory/shareOfBodies/3, leastBody), mostBody)
+		s.MaxBody = min(max(memory/shareOfBodies/2, leastBody), mostBody)
 	}
 	if s.MaxBodies == 0 {
-		s.MaxBodies = max(memory/shareOfBodies, 3*leastBody, s.MaxBody)
+		s.MaxBodies = max(memory/shareOfBodies, 2*leastBody, s.MaxBody)
 	}
 }
 

@@ -87,7 +87,9 @@ func incomplete(err error) error {
 func decline(w http.ResponseWriter, r *http.Request, form apierror.Form, err error) {
 	e := classify(err)
 	expected := r.Header.Get("Expect") != "" // such a client sends its body only if the server reads
-	if !expected && r.ContentLength <= drainBytes {
+	if e.Status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close") // the rest does not come
+	} else if !expected && r.ContentLength <= drainBytes {
 		out := http.NewResponseController(w)
 		_ = out.SetReadDeadline(time.Now().Add(drainTime))
 		// mutant: bodies that are refused

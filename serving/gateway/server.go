@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -72,9 +71,11 @@ func New(s *Spec, o Options) (*Server, error) {
 	if g.queue, err = dispatch.NewQueue(now.policy(), g.agent, g.clock, o.Log); err != nil {
 		return nil, err
 	}
-	if err := g.access.open(s.AccessLog); err != nil {
-		return nil, fmt.Errorf("open access log: %w", err)
+	f, err := openAccess(s.AccessLog)
+	if err != nil {
+		return nil, err
 	}
+	g.access.use(f)
 	return g, g.open(s.State)
 }
 
@@ -135,7 +136,7 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = <-served
 	}
 	g.Close()
-	_ = g.access.open("")
+	g.access.use(nil)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

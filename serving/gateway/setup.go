@@ -179,13 +179,19 @@ func (g *Server) Reload(s *Spec) error {
 	for len(g.using) < len(now.models) {
 		g.using, g.waiting = append(g.using, 0), append(g.waiting, 0)
 	}
-	if err := g.access.open(s.AccessLog); err != nil {
-		return fmt.Errorf("reload configuration: open access log: %w", err)
+	log, err := openAccess(s.AccessLog)
+	if err != nil {
+		return fmt.Errorf("reload configuration: %w", err)
 	}
-	return g.queue.Reconfigure(now.policy(), now.gone(), func() {
+	err = g.queue.Reconfigure(now.policy(), now.gone(), func() {
 		g.setup.Store(now)
 		g.agent.Reconfigure(now.machines(), now.fresh)
+		g.access.use(log)
 	})
+	if err != nil && log != nil {
+		_ = log.Close() // nothing was written
+	}
+	return err
 }
 
 // free reports whether a place has no request and no engine.

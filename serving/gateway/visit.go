@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -107,22 +108,26 @@ type access struct {
 	warn func(format string, args ...any)
 }
 
-// open goes on in a file, which may be the same after it was renamed. An empty path ends the log.
-func (a *access) open(path string) error {
-	var f *os.File
-	if path != "" {
-		var err error
-		if f, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-			return err
-		}
+// openAccess opens the file of an access log; nil if it has none.
+func openAccess(path string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
 	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open access log: %w", err)
+	}
+	return f, nil
+}
+
+// use goes on in a file, which may be of the same name after the one before was renamed. nil ends the log.
+func (a *access) use(f *os.File) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file != nil {
 		_ = a.file.Close() // each line was written by itself
 	}
 	a.file = f
-	return nil
 }
 
 func (a *access) write(v *visit) {
