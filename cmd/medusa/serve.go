@@ -18,6 +18,9 @@ import (
 	"medusa/serving/gateway"
 )
 
+// besideBodies is the memory that a server takes beside bodies, before it collects garbage more often.
+const besideBodies = 96 << 20
+
 func newServeCmd() *cobra.Command {
 	var check bool
 	var decisions string
@@ -43,8 +46,11 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
 				return err
 			}
-			// Bodies of requests are most of the server's memory. With more collections, it takes little more than they do.
+			// Bodies of requests are most of the server's memory. With more collections it takes little more than they do.
 			debug.SetGCPercent(50)
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(spec.MaxBodies + besideBodies)
+			}
 			return writingDecisions(decisions, cmd.ErrOrStderr(), func(log *dispatch.Log) error {
 				l, err := net.Listen("tcp", spec.Listen)
 				if err != nil {

@@ -101,7 +101,7 @@ const drainLimit = 60 * time.Second
 // The bounds of connections. Clients behind a proxy have one address together.
 const (
 	maxConnections = 8192
-	stall          = 30 * time.Second // for which a client may read nothing of an answer
+	stall          = 10 * time.Second // for which a client may read nothing of an answer
 	maxHeader      = 64 << 10
 )
 
