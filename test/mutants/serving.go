@@ -60,7 +60,7 @@ var serving = []mutant{
 	{"pages of other sites", never, "./serving/gateway", "TestForeignPages"},
 	{"statuses after signs of life", always, "./serving/gateway", "TestSignsBeforeErrors"},
 	{"engines that nobody has asked for long", never, "./serving/gateway", "TestOperate"},
-	{"causes of failures", replace("a.Failed(name, i.gpu, cause).Cause", "cause"), "./serving/gateway", "TestEngineFails"},
+	{"causes of failures", replace("a.Failed(name, i.gpu, cause).Cause", "errors.Unwrap(a.Failed(name, i.gpu, cause).Cause)"), "./serving/gateway", "TestEngineFails"},
 	{"types of bodies", never, "./internal/apirequest", "TestCheck"},
 	{"members that are there twice", never, "./internal/apirequest", "TestObject"},
 	{"depth of bodies", never, "./internal/apirequest", "TestObject"},
