@@ -128,7 +128,7 @@ func (g *Server) enter(w http.ResponseWriter, r *http.Request, e apirequest.Endp
 	if err := e.Check(r.Header); err != nil {
 		return nil, err
 	}
-	body, err := g.read(w, r)
+	body, err := read(w, r, g.bodies, g.setup.Load().spec.MaxBody)
 	if err != nil {
 		return nil, err
 	}

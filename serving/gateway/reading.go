@@ -46,19 +46,18 @@ func (a *arriving) Read(p []byte) (int, error) {
 }
 
 // read reads the body of a request, and decodes it. The caller releases it.
-func (g *Server) read(w http.ResponseWriter, r *http.Request) (*httplimit.Body, error) {
-	most := g.setup.Load().spec.MaxBody
+func read(w http.ResponseWriter, r *http.Request, all *httplimit.Bodies, most int64) (*httplimit.Body, error) {
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
 	out := http.NewResponseController(w)
-	body := g.bodies.New(most)
+	body := all.New(most)
 	if _, err := body.ReadFrom(&arriving{from: r.Body, out: out, began: time.Now()}); err != nil {
 		body.Release()
 		return nil, cmp.Or(incomplete(err), err)
 	}
 	_ = out.SetReadDeadline(time.Time{})
-	decoded := g.bodies.New(most)
+	decoded := all.New(most)
 	is, err := apirequest.Decode(r.Header, body.Bytes(), decoded)
 	if !is && err == nil {
 		return body, nil
