@@ -1,13 +1,13 @@
 package gateway
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 const signing = one + "sign_after: 0.1\nsign_every: 0.05\n"
@@ -42,34 +42,55 @@ func split(t *testing.T, text string) (signs []string, rest string) {
 	}
 }
 
+// streamed asks for a stream. After its first sign of life it calls then, and returns the whole answer.
+func (f *port) streamed(t *testing.T, path, header string, then func()) (status int, text string, head http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+f.at+path, strings.NewReader(`{"model":"a","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(header, "1")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewReader(response.Body)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	then()
+	rest, err := io.ReadAll(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, first + string(rest), response.Header
+}
+
 // A stream that waits for a start gets its head and comments, and then the engine's answer as it is. One that is not asked for as a stream gets
 // nothing before.
 func TestSigns(t *testing.T) {
 	starts := make(chan error)
 	f := echoes(t, signing, starts, twoEvents)
-	go func() {
-		time.Sleep(time.Second)
+	whole := make(chan string)
+	status, text, head := f.streamed(t, "/v1/completions", "X-None", func() {
+		go func() {
+			_, text, _ := f.do(t, "POST", "/v1/completions", `{"model":"a"}`)
+			whole <- text
+		}()
+		soon(t, "both wait", func() bool { w, r := f.queue.Queued(); return w+r == 2 })
 		starts <- nil
-	}()
-	type answer struct {
-		status int
-		text   string
-		head   http.Header
+	})
+	if text := <-whole; text != "data: 1\n\ndata: 2\n\n" {
+		t.Errorf("%q", text)
 	}
-	streamed := make(chan answer)
-	go func() {
-		status, text, head := f.do(t, "POST", "/v1/completions", `{"model":"a","stream":true}`)
-		streamed <- answer{status, text, head}
-	}()
-	if status, text, _ := f.do(t, "POST", "/v1/completions", `{"model":"a"}`); status != 200 || text != "data: 1\n\ndata: 2\n\n" {
-		t.Errorf("%d %q", status, text)
+	signs, rest := split(t, text)
+	if status != 200 || head.Get("Content-Type") != "text/event-stream" || head.Get("X-Request-Id") == "" || rest != "data: 1\n\ndata: 2\n\n" || len(signs) == 0 {
+		t.Fatalf("%d %v: %q", status, head, text)
 	}
-	a := <-streamed
-	signs, rest := split(t, a.text)
-	if a.status != 200 || a.head.Get("Content-Type") != "text/event-stream" || a.head.Get("X-Request-Id") == "" || rest != "data: 1\n\ndata: 2\n\n" || len(signs) < 2 {
-		t.Errorf("%+v: %d signs, then %q", a, len(signs), rest)
-	}
-	if !strings.HasPrefix(signs[len(signs)-1], ": a is starting, about ") || !strings.HasSuffix(signs[0], " s left") {
+	if !strings.HasPrefix(signs[0], ": a is starting, about ") || !strings.HasSuffix(signs[0], " s left") {
 		t.Errorf("signs %q", signs)
 	}
 	// A warm engine answers with its own status and head.
@@ -92,27 +113,24 @@ func TestSignsBeforeErrors(t *testing.T) {
 		for _, header := range []string{"X-Refuse", "X-Whole", "X-Fail"} {
 			starts := make(chan error)
 			f := echoes(t, signing, starts, twoEvents)
-			go func() {
-				time.Sleep(300 * time.Millisecond)
+			status, text, _ := f.streamed(t, row.path, header, func() {
 				if header != "X-Fail" {
 					starts <- nil
 					return
 				}
 				starts <- errors.New("out of memory")
 				starts <- errors.New("out of memory") // it is tried twice
-			}()
-			status, text, _ := f.do(t, "POST", row.path, `{"model":"a","stream":true}`, header, "1")
-			signs, rest := split(t, text)
-			want := row.refused
-			counted := 400
+			})
+			_, rest := split(t, text)
+			want, counted := row.refused, 400
 			switch header {
 			case "X-Fail":
 				want, counted = row.failed, 502
 			case "X-Whole":
 				want, counted = "no stream", 200
 			}
-			if status != 200 || len(signs) == 0 || !strings.Contains(rest, want) || header != "X-Whole" && !strings.HasPrefix(rest, want) || !strings.HasSuffix(rest, "}\n\n") || f.counted("a", counted) != 1 {
-				t.Errorf("%s %s: %d, %d signs, %q; counted %v", row.path, header, status, len(signs), rest, f.count.answers)
+			if status != 200 || !strings.Contains(rest, want) || header != "X-Whole" && !strings.HasPrefix(rest, want) || !strings.HasSuffix(rest, "}\n\n") || f.counted("a", counted) != 1 {
+				t.Errorf("%s %s: %d, %q; counted %v", row.path, header, status, text, f.count.answers)
 			}
 		}
 	}
