@@ -94,7 +94,7 @@ func decline(w http.ResponseWriter, r *http.Request, form apierror.Form, err err
 		// mutant: bodies that are refused
 		_, _ = io.CopyN(io.Discard, r.Body, drainBytes)
 	}
-	if e.Status == http.StatusUnsupportedMediaType {
+	if e.Param == "Content-Encoding" && e.Status == http.StatusUnsupportedMediaType {
 		w.Header().Set("Accept-Encoding", apirequest.Codings())
 	}
 	e.WriteAs(w, form)
