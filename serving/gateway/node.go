@@ -163,7 +163,7 @@ func (n *Node) Listen() (list []net.Listener, err error) {
 			return nil, fmt.Errorf("serve GPU: %w", err)
 		}
 		n.cards[i].at = l.Addr().(*net.TCPAddr)
-		list = append(list, connections.Listen(l))
+		list = append(list, lined{connections.Listen(l)})
 	}
 	return list, nil
 }
@@ -173,7 +173,7 @@ func (n *Node) Serve(ctx context.Context, listeners []net.Listener) error {
 	servers, served := make([]*http.Server, len(listeners)), make(chan error, len(listeners))
 	for i, l := range listeners {
 		servers[i] = &http.Server{Handler: n.cards[i].handler(), MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
-			IdleTimeout: 5 * time.Minute}
+			IdleTimeout: 5 * time.Minute, ConnContext: withLine}
 		go func() { served <- servers[i].Serve(l) }()
 	}
 	var err error

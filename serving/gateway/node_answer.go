@@ -2,17 +2,15 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
 	"medusa/internal/apierror"
+	"medusa/internal/apirequest"
 	"medusa/internal/httplimit"
-	"medusa/serving/agent"
 	"medusa/serving/agent/link"
 )
 
@@ -21,80 +19,81 @@ func (k *card) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET "+link.ReportPath, k.report)
-	mux.HandleFunc("POST /v1/completions", k.answer)
-	mux.HandleFunc("POST /v1/chat/completions", k.answer)
+	for _, e := range apirequest.Endpoints() {
+		mux.HandleFunc(e.Method+" "+e.Path, func(w http.ResponseWriter, r *http.Request) { k.answer(w, r, e) })
+	}
 	return mux
 }
 
 // answer runs a request that a picker has sent here.
-func (k *card) answer(w http.ResponseWriter, r *http.Request) {
+func (k *card) answer(w http.ResponseWriter, r *http.Request, e apirequest.Endpoint) {
 	n := k.node
+	refuse := func(e2 *apierror.Error) {
+		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		e2.WriteAs(w, e.Errors)
+	}
 	// The ticket is judged before any of the body is read.
 	id, model, err := n.secret.CheckTicket(r.Header.Get(link.HeaderTicket), time.Now())
 	if err != nil {
-		refuse(w, &apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket", Message: err.Error()})
+		refuse(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket", Message: err.Error()})
 		return
 	}
 	place, ok := n.setup.functions[model]
 	if !ok {
-		refuse(w, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
+		refuse(&apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
 			Message: fmt.Sprintf("the model %q does not exist here", model)})
 		return
 	}
-	body := n.bodies.New(n.spec.MaxBody)
+	body, asked, err := n.enter(w, r, e)
+	if err != nil {
+		decline(w, r, e.Errors, err)
+		return
+	}
 	defer body.Release()
-	if _, err := body.ReadFrom(r.Body); err != nil {
-		refuse(w, unread(err))
-		return
-	}
-	var asked struct {
-		Model string `json:"model"`
-	}
-	if err := json.Unmarshal(body.Bytes(), &asked); err != nil {
-		(&apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}).Write(w)
-		return
-	}
 	// mutant: tickets for another model
-	if asked.Model != model {
-		(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket",
-			Message: fmt.Sprintf("the ticket is for the model %q", model)}).Write(w)
+	if asked.Model != "" && asked.Model != model {
+		decline(w, r, e.Errors, &apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_ticket",
+			Message: fmt.Sprintf("the ticket is for the model %q", model)})
 		return
 	}
 	timeout := seconds(n.setup.models[place].Timeout)
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	ctx, cancel := present(r, timeout)
 	defer cancel()
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // as in Server.answer
+	_ = out.SetWriteDeadline(time.Now().Add(timeout + lastWords)) // as in Server.answer
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	r.Header.Del(link.HeaderTicket) // it is for this server
-	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body.Bytes()}
-	switch err := k.run(ctx, id, place, p); {
+	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body.Bytes(), form: e.Errors, onBegin: body.Release}
+	err = k.run(ctx, id, place, p)
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && err != nil {
+		err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no whole answer within %v", timeout)}
+	}
+	switch {
 	case err == nil:
+	case p.lost, errors.Is(context.Cause(ctx), errLeft):
+		panic(http.ErrAbortHandler) // as in Server.fail
 	case p.begun:
 		p.breakOff(err)
-	case r.Context().Err() != nil: // the client has left
-	case ctx.Err() != nil:
-		(&apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}).Write(w)
 	default:
-		classify(err).Write(w)
+		decline(w, r, e.Errors, err)
 	}
 }
 
-// refuse answers a request whose body is not read, and ends its connection: the rest of the body is not worth reading.
-func refuse(w http.ResponseWriter, e *apierror.Error) {
-	w.Header().Set("Connection", "close")
-	e.Write(w)
-}
-
-// unread is the error for a body that could not be read.
-func unread(err error) *apierror.Error {
-	switch {
-	case errors.Is(err, httplimit.ErrFull):
-		return &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "busy", Message: err.Error(), Retry: 1}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &apierror.Error{Status: http.StatusRequestTimeout, Kind: apierror.Request, Code: "timeout", Message: "the body did not come in time"}
+// enter reads a request. The caller releases the body.
+func (n *Node) enter(w http.ResponseWriter, r *http.Request, e apirequest.Endpoint) (*httplimit.Body, *apirequest.Asked, error) {
+	if err := e.Check(r.Header); err != nil {
+		return nil, nil, err
 	}
-	return classify(err)
+	body, err := read(w, r, n.bodies, n.spec.MaxBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked, err := e.Read(r.Header, r.URL.RawQuery, body.Bytes())
+	if err != nil {
+		body.Release()
+		return nil, nil, err
+	}
+	return body, asked, nil
 }
 
 // run holds a request until it has a place and its engine answers, and passes it on. The place is free afterwards in each case.
@@ -119,7 +118,7 @@ func (k *card) run(ctx context.Context, id string, fn int, p *passing) error {
 			return ctx.Err()
 		}
 		n.agent.Doubt(v.at)
-		return &agent.EngineError{Model: n.setup.models[fn].Name, GPU: k.gpu, Cause: err}
+		return n.agent.Failed(n.setup.models[fn].Name, k.gpu, err)
 	}
 	if p.status < http.StatusBadRequest {
 		service = max(n.clock()-began, minService)

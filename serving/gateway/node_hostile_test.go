@@ -33,7 +33,7 @@ func (f *nodeFixture) dial(gpu int) net.Conn {
 
 // begin sends the head of a request with a body, and some of the body.
 func begin(c net.Conn, ticket string, length int, body string) {
-	_, _ = fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s", link.HeaderTicket, ticket, length, body)
+	_, _ = fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s", link.HeaderTicket, ticket, length, body)
 }
 
 // status reads the status of an answer.

@@ -90,6 +90,7 @@ func (f *nodeFixture) ask(ctx context.Context, gpu int, id, model, prompt string
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(link.HeaderTicket, f.secret.Ticket(id, model, time.Now().Add(time.Minute)))
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -156,6 +157,7 @@ func TestNodeRefusesStrangers(t *testing.T) {
 	for name, ticket := range map[string]string{"none": "", "of another model": f.secret.Ticket("p.1", "m1", time.Now().Add(time.Minute)),
 		"too old": f.secret.Ticket("p.1", "m0", time.Now().Add(-time.Minute)), "of another secret": link.Secret(strings.Repeat("y", 40)).Ticket("p.1", "m0", time.Now().Add(time.Minute))} {
 		r, _ := http.NewRequest(http.MethodPost, f.urls[0]+"/v1/completions", strings.NewReader(`{"model": "m0", "prompt": "x"}`))
+		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set(link.HeaderTicket, ticket)
 		response, err := http.DefaultClient.Do(r)
 		if err != nil {

@@ -61,8 +61,8 @@ func TestLabelsLeave(t *testing.T) {
 func TestHeadIsJudgedFirst(t *testing.T) {
 	f := start(t, nil).up()
 	for name, head := range map[string]*core.HeaderMap{
-		"404": headers(":method", "POST", ":path", "/v1/embeddings"),
-		"400": headers(":method", "POST", ":path", "/v1/completions", "x-medusa-deadline", "-1"),
+		"404": headers(":method", "POST", ":path", "/v1/other"),
+		"400": headers(":method", "POST", "content-type", "application/json", ":path", "/v1/completions", "x-medusa-deadline", "-1"),
 	} {
 		stream, err := f.client.Process(t.Context())
 		if err != nil {

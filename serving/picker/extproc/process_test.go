@@ -130,7 +130,7 @@ func (f *fixture) ask(body string, options ...option) *call {
 		f.t.Fatal(err)
 	}
 	c := &call{f, stream, cancel}
-	head := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{Headers: headers(":method", "POST", ":path", "/v1/completions")}}}
+	head := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{Headers: headers(":method", "POST", "content-type", "application/json", ":path", "/v1/completions")}}}
 	for _, o := range options {
 		o(head)
 	}
@@ -342,7 +342,9 @@ func TestClientErrors(t *testing.T) {
 		code   string
 	}{
 		{`{"model": "c"}`, 404, "model_not_found"},
-		{`{"model"`, 400, ""},
+		{`{"model"`, 400, ""}, {`[]`, 400, ""}, {`{"model": 5}`, 400, "invalid_type"},
+		// Names are compared exactly, and a member is there once: engines differ in what they take of the others.
+		{`{"MODEL": "a"}`, 400, ""}, {`{"model": "c", "MODEL": "a"}`, 404, "model_not_found"}, {`{"model": "a", "model": "a"}`, 400, "duplicate_member"},
 		{`{"model": "a", "prompt": "` + strings.Repeat("x", 300_000) + `"}`, 413, "request_too_large"},
 	} {
 		if status, code, _ := f.ask(row.body).refused(); status != row.status || code != row.code {
@@ -356,10 +358,16 @@ func TestClientErrors(t *testing.T) {
 		t.Errorf("another path: %d %q", status, code)
 	}
 	flow := func(m *pb.ProcessingRequest) {
-		m.GetRequestHeaders().Headers = headers(":method", "POST", ":path", "/v1/completions", "x-medusa-deadline", "soon")
+		m.GetRequestHeaders().Headers = headers(":method", "POST", "content-type", "application/json", ":path", "/v1/completions", "x-medusa-deadline", "soon")
 	}
 	if status, code, _ := f.ask(askA, flow).refused(); status != 400 || code != "invalid_header" {
 		t.Errorf("a deadline that is none: %d %q", status, code)
+	}
+	coded := func(m *pb.ProcessingRequest) {
+		m.GetRequestHeaders().Headers = headers(":method", "POST", "content-type", "application/json", "content-encoding", "lzma", ":path", "/v1/chat/completions")
+	}
+	if status, code, _ := f.ask(askA, coded).refused(); status != 415 || code != "unsupported_encoding" {
+		t.Errorf("an unknown encoding: %d %q", status, code)
 	}
 	models := func(m *pb.ProcessingRequest) {
 		m.GetRequestHeaders().Headers, m.GetRequestHeaders().EndOfStream = headers(":method", "GET", ":path", "/v1/models"), true
@@ -442,7 +450,7 @@ func TestDataPlaneReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	fourth := &call{f, stream, cancel}
-	fourth.send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{Headers: headers(":method", "POST", ":path", "/v1/completions")}}})
+	fourth.send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{Headers: headers(":method", "POST", "content-type", "application/json", ":path", "/v1/completions")}}})
 	fourth.answer("408", "too slow")
 	var out strings.Builder
 	f.Count.Write(&out)

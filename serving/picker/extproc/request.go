@@ -1,7 +1,6 @@
 package extproc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 
 	"medusa/internal/apierror"
+	"medusa/internal/apirequest"
 	"medusa/internal/httplimit"
 	"medusa/serving/dispatch"
 	"medusa/serving/gateway"
@@ -110,6 +110,10 @@ func (s *Server) part(m *pb.ProcessingRequest, q *query, head *http.Header) (ove
 // tooMuch is the error for a body that has no room.
 func tooMuch(err error) error {
 	var large *http.MaxBytesError
+	var known *apierror.Error
+	if errors.As(err, &known) {
+		return err
+	}
 	if errors.As(err, &large) {
 		return refuse(http.StatusRequestEntityTooLarge, "request_too_large", "", "the body has more than %d bytes", large.Limit)
 	}
@@ -121,7 +125,7 @@ func keep(headers []*core.HeaderValue) http.Header {
 	head := http.Header{}
 	for _, h := range headers {
 		name := http.CanonicalHeaderKey(h.Key)
-		if name != ":method" && name != ":path" && !gateway.IsWish(name) {
+		if name != ":method" && name != ":path" && name != "Content-Type" && name != "Content-Encoding" && !gateway.IsWish(name) {
 			continue
 		}
 		value := h.Value
@@ -133,9 +137,6 @@ func keep(headers []*core.HeaderValue) http.Header {
 	return head
 }
 
-// The paths that engines answer.
-var paths = map[string]bool{"/v1/completions": true, "/v1/chat/completions": true}
-
 // bodiless answers a request that has no body.
 func (s *Server) bodiless(head http.Header) error {
 	if path(head) == "/v1/models" && first(head, ":method") == http.MethodGet {
@@ -146,8 +147,12 @@ func (s *Server) bodiless(head http.Header) error {
 
 // known judges the head of a request before its body.
 func known(head http.Header) error {
-	if !paths[path(head)] {
+	e, ok := apirequest.Find(first(head, ":method"), path(head))
+	if !ok {
 		return unknown(head)
+	}
+	if err := e.Check(head); err != nil {
+		return err
 	}
 	_, _, err := gateway.Wishes(head)
 	return err
@@ -172,11 +177,23 @@ func first(head http.Header, name string) string {
 
 // understand finds the model, and the flow and the deadline that the client wants.
 func (s *Server) understand(q *query, head http.Header) (err error) {
-	var asked struct {
-		Model string `json:"model"`
+	e, _ := apirequest.Find(first(head, ":method"), path(head)) // known has found it
+	body := s.Bodies.New(int64(s.Settings.MaxBody))             // decoded: the endpoint gets it as it came
+	defer body.Release()
+	coded, err := apirequest.Decode(head, q.body.Bytes(), body)
+	if err != nil {
+		return tooMuch(err)
 	}
-	if err := json.Unmarshal(q.body.Bytes(), &asked); err != nil {
-		return refuse(http.StatusBadRequest, "", "", "read body: %v", err)
+	if !coded {
+		body = q.body
+	}
+	_, query, _ := strings.Cut(first(head, ":path"), "?")
+	asked, err := e.Read(head, query, body.Bytes())
+	if err != nil {
+		return err
+	}
+	if asked.Model == "" {
+		return refuse(http.StatusBadRequest, "", "model", "you must provide a model parameter")
 	}
 	fn, ok := s.Fleet.Function(asked.Model)
 	if !ok {
