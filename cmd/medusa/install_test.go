@@ -12,7 +12,7 @@ func TestPluginFiles(t *testing.T) {
 	if got, err := pluginFiles(filepath.Join(dir, "python")); err != nil || len(got) != 0 {
 		t.Errorf("without any: %v, %v", got, err)
 	}
-	for _, name := range []string{"python/medusa/__init__.py", "python/medusa/__pycache__/x.pyc", "python/p-0.1.dist-info/entry_points.txt"} {
+	for _, name := range []string{"python/medusa_graphs/__init__.py", "python/medusa_graphs/__pycache__/x.pyc", "python/p-0.1.dist-info/entry_points.txt"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestPluginFiles(t *testing.T) {
 		}
 	}
 	got, err := pluginFiles(filepath.Join(dir, "python"))
-	if err != nil || len(got) != 2 || got[0].to != "lib/python/medusa/__init__.py" || got[1].to != "lib/python/p-0.1.dist-info/entry_points.txt" {
+	if err != nil || len(got) != 2 || got[0].to != "lib/python/medusa_graphs/__init__.py" || got[1].to != "lib/python/p-0.1.dist-info/entry_points.txt" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	to := filepath.Join(dir, "opt", got[0].to)

@@ -23,7 +23,7 @@ var owned = []string{
 	"internal/contract/contract_gen.go",
 	"interpose/preload/medusa.h",
 	"cmd/libmedusa/libmedusa.h",
-	"runners/torch/python/medusa/contract.py",
+	"runners/torch/python/medusa_graphs/contract.py",
 	"runners/vllm/medusa_vllm/contract.py",
 }
 

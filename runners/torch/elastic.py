@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from medusa.ranges import PAGE, Ranges, pages_for
+from medusa_graphs.ranges import PAGE, Ranges, pages_for
 
 
 class Cache:

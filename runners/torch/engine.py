@@ -21,7 +21,7 @@ import transformers
 from tokenizers import Tokenizer
 
 import elastic
-import medusa
+import medusa_graphs as medusa
 import serving
 from model import Model, ModelError, configuration, digest, presets
 from parallel import Ranks

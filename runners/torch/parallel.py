@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from medusa import contract
+from medusa_graphs import contract
 
 LIBRARY, ID, BYTES = "libnccl.so.2", "ENGINE_NCCL_ID", 128  # the last: of ncclUniqueId
 SUM, TYPES = 0, {"float16": 6, "float32": 7, "bfloat16": 9}

@@ -15,9 +15,9 @@ import json
 
 import torch
 
-import medusa
-from medusa.ranges import Memory
-from medusa.session import GraphInvalid
+import medusa_graphs as medusa
+from medusa_graphs.ranges import Memory
+from medusa_graphs.session import GraphInvalid
 
 WIDTH, ROWS, EXPERTS = 64, 32, 8
 

@@ -83,9 +83,9 @@ func TestExamine(t *testing.T) {
 }
 
 func TestPlugins(t *testing.T) {
-	tree := fstest.MapFS{"lib/python/medusa/a.py": {Data: []byte("a")}, "lib/x.so": {}}
+	tree := fstest.MapFS{"lib/python/medusa_graphs/a.py": {Data: []byte("a")}, "lib/x.so": {}}
 	got, err := filesBelow(tree, plugins)
-	if err != nil || len(got) != 1 || got[0].name != "lib/python/medusa/a.py" || got[0].mode != 0o644 {
+	if err != nil || len(got) != 1 || got[0].name != "lib/python/medusa_graphs/a.py" || got[0].mode != 0o644 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := filesBelow(fstest.MapFS{"lib/x.so": {}}, plugins); err == nil {

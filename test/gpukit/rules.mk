@@ -29,7 +29,7 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test
 # The stand-ins of torch's libraries come along for the simulated GPU; a GPU's steps never see them.
 gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	rm -rf $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch
-	cp -r build/lib/python/medusa $(KIT)/lib/python/
+	cp -r build/lib/python/medusa_graphs $(KIT)/lib/python/
 	cp -r build/lib/python/medusa_vllm build/lib/python/medusa_vllm-0.1.dist-info $(KIT)/lib/python/
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
 	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py runners/vllm/gpu/region.py test/gpukit/vllm/pack.py $(KIT)/engine/vllm/

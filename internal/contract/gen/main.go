@@ -46,8 +46,8 @@ func generate(root string) (files map[string][]byte, assertions []byte, err erro
 		return nil, nil, fmt.Errorf("parse %s: %w", specName, err)
 	}
 	files = map[string][]byte{
-		"runners/torch/python/medusa/contract.py": emitPython(s, true),
-		"runners/vllm/medusa_vllm/contract.py":    emitPython(s, false),
+		"runners/torch/python/medusa_graphs/contract.py": emitPython(s, true),
+		"runners/vllm/medusa_vllm/contract.py":           emitPython(s, false),
 	}
 	if files["internal/contract/contract_gen.go"], err = emitGo(s); err != nil {
 		return nil, nil, err

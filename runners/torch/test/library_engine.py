@@ -11,7 +11,7 @@ import json
 import torch
 import torch.nn.functional as F
 
-import medusa
+import medusa_graphs as medusa
 
 CHANNELS, WIDTH = 8, 256
 

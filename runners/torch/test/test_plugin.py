@@ -16,8 +16,8 @@ for dtype, size in SIZES.items():
 torch.cuda = mock.MagicMock()
 torch.cuda.current_stream.return_value.cuda_stream = 1
 with mock.patch.dict(sys.modules, {"torch": torch}):
-    import medusa
-    from medusa import capture, contract, libraries, marks, nccl, session
+    import medusa_graphs as medusa
+    from medusa_graphs import capture, contract, libraries, marks, nccl, session
 
 
 class Tensor:

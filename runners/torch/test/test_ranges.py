@@ -8,7 +8,7 @@ import unittest
 from unittest import mock
 
 # Without the package around it, which needs more of torch.
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "medusa"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "medusa_graphs"))
 with mock.patch.dict(sys.modules, {"torch": types.ModuleType("torch")}):
     import ranges
 

@@ -10,7 +10,7 @@ copies its input to the communicator's own buffer, as vLLM does outside of graph
 import torch
 from vllm.utils.torch_utils import current_stream
 
-import medusa
+import medusa_graphs as medusa
 
 SUM, TYPES = 0, {torch.float16: 6, torch.float32: 7, torch.bfloat16: 9}  # ncclRedOp_t, ncclDataType_t
 OTHERS = "custom_all_gather", "custom_reduce_scatter"  # since 0.33

@@ -18,7 +18,7 @@ from vllm.compilation.breakable_cudagraph import BreakableCUDAGraphCapture, Brea
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config.compilation import CUDAGraphMode
 
-from medusa import marks
+from medusa_graphs import marks
 
 from . import adapters
 from .labels import segment, told

@@ -7,7 +7,7 @@ Fails: as vLLM's own; reason says why graphs of a communicator cannot be restore
 import torch
 from vllm.distributed.device_communicators.cuda_communicator import CudaCommunicator
 
-import medusa
+import medusa_graphs as medusa
 
 from .all_reduce import Custom, Symmetric
 

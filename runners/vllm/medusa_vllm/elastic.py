@@ -10,7 +10,7 @@ import contextlib
 import torch
 from vllm.v1.worker.gpu import attn_utils
 
-from medusa.ranges import PAGE, Ranges, blocks_in, pages_for
+from medusa_graphs.ranges import PAGE, Ranges, blocks_in, pages_for
 
 ALLOCATE = "_allocate_kv_cache"  # of 0.26's attn_utils; a string, because other releases have no such function and are refused (gate.ELASTIC)
 WARM_UP = 17  # blocks that vLLM's own warm-up and the profile run use: 16 requests, and the null block

@@ -11,8 +11,8 @@ from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import BatchDescriptor
 from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphManager
 
-import medusa
-from medusa import marks
+import medusa_graphs as medusa
+from medusa_graphs import marks
 
 from . import adapters, drafts, factories
 from .breakable import Breakable

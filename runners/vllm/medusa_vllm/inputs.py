@@ -11,7 +11,7 @@ from vllm.v1.sample.ops import topk_topp_triton
 from vllm.v1.utils import CpuGpuBuffer
 from vllm.v1.worker.workspace import current_workspace_manager
 
-import medusa
+import medusa_graphs as medusa
 
 from . import adapters, drafts, queries
 

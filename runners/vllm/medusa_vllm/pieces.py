@@ -16,7 +16,7 @@ from vllm.compilation.piecewise_backend import PiecewiseBackend
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import get_forward_context
 
-from medusa import marks
+from medusa_graphs import marks
 
 from . import adapters
 from .labels import piece

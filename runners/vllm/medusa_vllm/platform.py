@@ -16,7 +16,7 @@ GROUP, NAME = "vllm.platform_plugins", "medusa"
 
 def native(reason):
     """Reports a native start once, in the status too, for all processes that vLLM starts from here."""
-    import medusa
+    import medusa_graphs as medusa
 
     try:
         session = medusa.Session()

@@ -8,9 +8,9 @@ refused.
 import torch
 from vllm.utils.torch_utils import LayerName
 
-import medusa
-from medusa import marks
-from medusa.ranges import Memory
+import medusa_graphs as medusa
+from medusa_graphs import marks
+from medusa_graphs.ranges import Memory
 
 TENSOR, EMPTY, LAYER, VALUE = "tensor", "empty", "layer", "value"  # kinds of values between graphs
 

@@ -10,8 +10,8 @@ from vllm.device_allocator import get_mem_allocator_instance
 from vllm.device_allocator.sleep_mode_backend import CuMemBackend, SleepModeBackendFactory
 from vllm.v1.worker import gpu_worker
 
-import medusa
-from medusa.ranges import Memory
+import medusa_graphs as medusa
+from medusa_graphs.ranges import Memory
 
 from . import inputs
 from .gaps import gaps

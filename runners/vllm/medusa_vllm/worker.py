@@ -24,7 +24,7 @@ from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
 from vllm.v1.worker.utils import request_memory
 from vllm.v1.worker.workspace import current_workspace_manager
 
-import medusa
+import medusa_graphs as medusa
 
 from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, platform, queries, share, steps, values
 from .breakable import wrapper_in

@@ -12,8 +12,8 @@ from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import get_forward_context, is_forward_context_available
 from vllm.v1.worker.workspace import lock_workspace
 
-import medusa
-from medusa import marks
+import medusa_graphs as medusa
+from medusa_graphs import marks
 
 from . import adapters
 from .breakable import Breakable, wrapper_in

@@ -39,7 +39,7 @@ def outcome(returncode, output):
     """The outcome of an architecture, by a run of `medusa materialize`; None if the run does not show it."""
     refused = re.findall(r"^medusa: record engine: (.*)", output, re.MULTILINE)
     # mutant: exception of the plug-in
-    if any(f"/{package}/" in place for place in raised(output) for package in ("medusa", "medusa_vllm")):
+    if any(f"/{package}/" in place for place in raised(output) for package in ("medusa_graphs", "medusa_vllm")):
         return {"outcome": "exception", "reason": exception(output)}
     if refused:
         return {"outcome": NATIVE, "reason": refused[-1]}

@@ -67,7 +67,7 @@ def places(runner):
     """The same as medusa.Session.places, for a start without Medusa, under the names that the plug-in gives."""
     from medusa_vllm import inputs
     from medusa_vllm.labels import label, piece, segment
-    from medusa.marks import extent
+    from medusa_graphs.marks import extent
 
     graphs, labels = whole_steps(runner), []
     for part, steps in all_steps(runner).items():

@@ -55,7 +55,7 @@ def stand_ins(test):
         cuda=cuda, float16=HALF, float32=FLOAT, bfloat16=BRAIN, as_tensor=lambda memory, device: Bytes(memory, device), empty_like=lambda t: Tensor(0xE0, t.count, t.dtype)
     )
     utils = types.SimpleNamespace(current_stream=lambda: types.SimpleNamespace(cuda_stream=5))
-    return {"torch": torch, "vllm": mock.Mock(__path__=[]), "vllm.utils": mock.Mock(__path__=[]), "vllm.utils.torch_utils": utils, "medusa": types.SimpleNamespace(communicator=communicator)}
+    return {"torch": torch, "vllm": mock.Mock(__path__=[]), "vllm.utils": mock.Mock(__path__=[]), "vllm.utils.torch_utils": utils, "medusa_graphs": types.SimpleNamespace(communicator=communicator)}
 
 
 class AllReduce:

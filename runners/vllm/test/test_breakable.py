@@ -144,11 +144,11 @@ def stand_ins(marked):
         as_tensor=lambda memory, device: Tensor(memory.address, memory.size), empty_strided=lambda shape, stride, dtype, device: Tensor(0, 0),
     )  # fmt: skip
     marks = module(
-        "medusa.marks", graph=lambda label, tokens: marked.append(label), extent=lambda t: 4 * t.numel(), tensor=lambda *args: None, result=lambda name: marked.append(name)
+        "medusa_graphs.marks", graph=lambda label, tokens: marked.append(label), extent=lambda t: 4 * t.numel(), tensor=lambda *args: None, result=lambda name: marked.append(name)
     )
     modules = [
-        torch, marks, module("medusa", marks=marks, OUTPUT=3, __path__=[]),
-        module("medusa.ranges", Memory=lambda address, size: types.SimpleNamespace(address=address, size=size)),
+        torch, marks, module("medusa_graphs", marks=marks, OUTPUT=3, __path__=[]),
+        module("medusa_graphs.ranges", Memory=lambda address, size: types.SimpleNamespace(address=address, size=size)),
         module("vllm", __path__=[]), module("vllm.compilation", __path__=[]), module("vllm.utils", __path__=[]), module("vllm.config", __path__=[]),
         module("vllm.compilation.breakable_cudagraph", BreakableCUDAGraphCapture=Capture, BreakableCUDAGraphWrapper=Wrapper, eager_break_during_capture=breaks),
         module("vllm.compilation.cuda_graph", CUDAGraphWrapper=type("CUDAGraphWrapper", (), {})),

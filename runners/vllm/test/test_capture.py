@@ -95,10 +95,10 @@ def stand_ins():
 
     cuda = types.SimpleNamespace(synchronize=lambda: None)
     torch = module("torch", inference_mode=lambda: lambda f: f, empty=lambda *args, **kwargs: None, cuda=cuda)
-    marks = module("medusa.marks", graph=lambda *args: None, blocks=lambda: None)
+    marks = module("medusa_graphs.marks", graph=lambda *args: None, blocks=lambda: None)
     pieces = types.SimpleNamespace(keys={}, memory={}, recorded=contextlib.nullcontext, install=lambda graphs: None)
     modules = [
-        torch, marks, module("medusa", marks=marks, OUTPUT=3, PROFILE=1, __path__=[]), module("vllm", __path__=[]),
+        torch, marks, module("medusa_graphs", marks=marks, OUTPUT=3, PROFILE=1, __path__=[]), module("vllm", __path__=[]),
         module("vllm.config", __path__=[]), module("vllm.config.compilation", CUDAGraphMode=Mode),
         module("vllm.forward_context", BatchDescriptor=Desc), module("vllm.v1", __path__=[]), module("vllm.v1.worker", __path__=[]),
         module("vllm.v1.worker.gpu", __path__=[]),

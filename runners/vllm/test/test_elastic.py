@@ -69,10 +69,10 @@ def stand_ins():
         vars(m).update(attributes)
         return m
 
-    ranges = module("medusa.ranges", PAGE=1, Ranges=None, blocks_in=lambda total, sizes, most: min(most, total), pages_for=lambda size: size)
+    ranges = module("medusa_graphs.ranges", PAGE=1, Ranges=None, blocks_in=lambda total, sizes, most: min(most, total), pages_for=lambda size: size)
     torch = module("torch", cuda=types.SimpleNamespace(synchronize=mock.Mock()))
     gpu = module("vllm.v1.worker.gpu", attn_utils=None)
-    modules = [torch, module("medusa"), ranges, gpu, module("vllm.v1.core.block_pool", BlockPool=BlockPool)]
+    modules = [torch, module("medusa_graphs"), ranges, gpu, module("vllm.v1.core.block_pool", BlockPool=BlockPool)]
     return {m.__name__: m for m in modules} | {name: module(name) for name in ("vllm", "vllm.v1", "vllm.v1.core", "vllm.v1.worker")}
 
 

@@ -56,7 +56,7 @@ def stand_ins():
     modules = [
         *(module(name, __path__=[]) for name in packages), module("vllm.v1.utils", CpuGpuBuffer=type("CpuGpuBuffer", (), {})),
         module("vllm.v1.sample.ops", topk_topp_triton=SAMPLER), module("vllm.v1.worker.workspace", current_workspace_manager=lambda: WORKSPACE), module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
-        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight", KV="kv", SCRATCH="scratch"),
+        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa_graphs", WEIGHT="weight", KV="kv", SCRATCH="scratch"),
     ]  # fmt: skip
     return {m.__name__: m for m in modules}
 

@@ -89,7 +89,7 @@ def stand_ins():
         once=lambda found, seen: found,
     )
     modules = [
-        torch, module("medusa", KV="kv", marks=types.SimpleNamespace(extent=lambda t: t.size)), module("medusa.ranges", Memory=Piece), backend, inputs,
+        torch, module("medusa_graphs", KV="kv", marks=types.SimpleNamespace(extent=lambda t: t.size)), module("medusa_graphs.ranges", Memory=Piece), backend, inputs,
         module("vllm"), module("vllm.v1"), module("vllm.v1.worker", gpu_worker=types.SimpleNamespace(Worker=Stock)),
         module("vllm.device_allocator", get_mem_allocator_instance=lambda: allocator),
     ]  # fmt: skip

@@ -27,7 +27,7 @@ class TestCounts(unittest.TestCase):
             "README.md": False,
             "test/calllog/proxy/log.c": True,
             "test/faults/main.go": False,
-            "runners/torch/python/medusa/session.py": True,
+            "runners/torch/python/medusa_graphs/session.py": True,
             "runners/torch/engine.py": False,
             "runners/torch/test/compare.py": True,
             "runners/torch/test/run.py": False,

@@ -21,7 +21,7 @@ def verifies():
     """Whether this start restores a candidate that is to have a mistake."""
     if not os.environ.get("TOKENS_MISTAKE"):
         return False  # a start without Medusa has no plug-in
-    from medusa import contract
+    from medusa_graphs import contract
 
     return os.environ.get(contract.ENV_RUN) == contract.RUN_CHECK_RESTORED
 
@@ -31,7 +31,7 @@ def of_candidate():
     mistake = os.environ.get("TOKENS_MISTAKE")
     if not verifies() or mistake == METADATA:
         return
-    from medusa import contract
+    from medusa_graphs import contract
 
     candidate = os.environ[contract.ENV_ARTIFACT]
     subprocess.run([os.environ["TOKENS_SPOIL"], candidate, candidate, mistake, os.environ["TOKENS_GRAPH"]], check=True)
@@ -42,7 +42,7 @@ def of_replays():
     if not verifies() or os.environ["TOKENS_MISTAKE"] != METADATA:
         return
     import torch
-    from medusa.session import Session
+    from medusa_graphs.session import Session
 
     provide = Session.provide
 

@@ -23,7 +23,7 @@ import aten  # noqa: E402
 import controls  # noqa: E402
 import engine  # noqa: E402
 import parallel  # noqa: E402
-from medusa import contract  # noqa: E402
+from medusa_graphs import contract  # noqa: E402
 
 
 def command(folder, batches):

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-HOLDERS = {"medusa.session": "Session", "medusa.nccl": "Communicators"}
+HOLDERS = {"medusa_graphs.session": "Session", "medusa_graphs.nccl": "Communicators"}
 
 
 def fail(kind):
@@ -36,7 +36,7 @@ class Finder:
 
     def find_spec(self, name, path, target=None):
         rank, call, kind = os.environ["FAILING"].split()
-        if name != ("medusa.nccl" if call == "make" else "medusa.session"):
+        if name != ("medusa_graphs.nccl" if call == "make" else "medusa_graphs.session"):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

@@ -80,8 +80,8 @@ def known_tokens():
 
 
 def fail(engine, how):
-    import medusa
-    from medusa import contract
+    import medusa_graphs as medusa
+    from medusa_graphs import contract
 
     identify = medusa.Session.identify
 
