@@ -1,30 +1,16 @@
-# make          everything below build/
-# make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one; ENGINE=vllm: with real vLLM)
-# make test     all tests; needs no GPU
-# make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
-# make programs random programs, restored and compared (N=10000 SEED=7)
-# make faults   every driver call of a restored start fails once
-# make attack   artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1); make attack-sample: a minute of it
-# make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
-# make test-ptxas        all PTX of the project under NVIDIA's assembler, fetched from PyPI (PTXAS=program)
-# make test-real-driver  NVIDIA's own driver without a GPU: fetches 550 MB of packages of others (DIR=folder SERIES=550)
-# make test-tokens       vLLM computes true tokens on the simulated GPU, natively and restored (docs/true-tokens.md)
-# make vllm-fingerprint VERSION=x  what a release of vLLM has otherwise than the supported ones (docs/results/vllm-fingerprint.md)
-# make test-serve medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
-# make test-serve-vllm two models of vLLM and one of the reference engine under medusa serve on one simulated GPU (docs/serve.md)
-# make test-elastic one artifact with any part of its KV cache mapped, resized under load; ENGINE=vllm (docs/elastic.md)
-# make test-gateway Envoy, medusa-picker and three agents: true tokens, faults, held requests (docs/gateway.md); make test-picker: its unit tests
-# make scale    1,000 GPUs in virtual time: decisions a second, times to the first token (docs/results/scale.md)
-# make test-pool medusa pool: starts with other properties each, and random kills (N=1000 SEED=1)
-# make bench-boot vllm serve until it is healthy: native, restored, with a pool (docs/pool.md; ROUNDS=5)
-# make soak-serve medusa serve under all faults at once for MINUTES=60: nothing lost, no orphan, no leak
-# make claims-serve  what the papers claim of their policies, live with stub engines (a page with plots)
-# make test-oci artifacts against a real registry (Debian's docker-registry)
-# make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
-# make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)
-# make test-dist the same commit built twice gives the same bytes; make audit: known vulnerabilities; make test-arm64 runs under emulation
-# make test-kubernetes   the manifests of docs/kubernetes against published schemas
-# make check    formatting, vet, staticcheck, stale generated files
+# `make help` lists the targets; a line "## PURPOSE: make TARGET | text" here or in a rules.mk puts one there. `make V=1` shows commands.
+## Build: make | everything that a user needs, below build/
+## Build: make install PREFIX=DIR | the same in DIR/bin, DIR/lib/medusa and DIR/include
+## Build: make clean | removes build/
+## Try: make demo | the main job, on the simulated GPU (DEVICE=cuda: on a real one; ENGINE=vllm: with real vLLM; MODEL=dir)
+## Test: make test | all tests; needs no GPU
+## Test: make check | formatting, vet, staticcheck, stale generated files
+## Test: make faults | every driver call of a restored start fails once
+## Test: make attack | artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1)
+## Test: make attack-sample | a minute of it
+## Test: make mutants | each mechanism switched off fails its test (FRESH=1)
+## Test: make fuzz-long | millions of inputs for the readers of files, manifests, traces and images
+## Test: make test-oci | artifacts against a real registry (Debian's docker-registry)
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 DEVICE  ?= simulated
@@ -40,11 +26,26 @@ USED_SHELL := $(SHELL)
 SHELL = $(if $(filter-out $(NAMED),$(filter build/%,$@)),$(eval NAMED += $@)$(info $()  $@))$(USED_SHELL)
 endif
 
-.PHONY: all lib bin demo test check generate clean conformance mutants faults attack attack-sample test-oci fuzz-long
-all: lib bin
+.PHONY: all help install lib bin demo test check generate clean conformance mutants faults attack attack-sample test-oci fuzz-long
+all: lib bin build/lib/libmedusa.so build/lib/python
 
 include $(wildcard internal/cuda/rules.mk interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk serving/simulate/rules.mk \
 	docs/kubernetes/rules.mk serving/picker/rules.mk test/*/rules.mk scripts/*/rules.mk)
+
+# Purposes come in the order of their first line.
+help:
+	awk -F' [|] ' '/^## [A-Z]/ { purpose = $$1; sub(/^## /, "", purpose); sub(/: .*/, "", purpose); if (!(purpose in text)) order[++n] = purpose; \
+		sub(/^## [^:]*: /, "", $$1); text[purpose] = text[purpose] sprintf("  %-34s %s\n", $$1, $$2) } \
+		END { for (i = 1; i <= n; i++) printf("%s:\n%s", order[i], text[order[i]]) }' $(MAKEFILE_LIST)
+
+# DESTDIR is put before PREFIX, as packagers expect.
+PREFIX ?= /usr/local
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/medusa $(DESTDIR)$(PREFIX)/include
+	install build/medusa build/medusa-probe $(DESTDIR)$(PREFIX)/bin/
+	install build/lib/libmedusa_interpose.so build/lib/libmedusa.so $(DESTDIR)$(PREFIX)/lib/medusa/
+	rm -rf $(DESTDIR)$(PREFIX)/lib/medusa/python && cp -r build/lib/python $(DESTDIR)$(PREFIX)/lib/medusa/
+	install -m 644 interpose/preload/medusa.h cmd/libmedusa/libmedusa.h $(DESTDIR)$(PREFIX)/include/
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/calllog/libcuda.so.1 build/simulated/libcuda.so.1
 

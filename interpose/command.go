@@ -16,9 +16,6 @@ import (
 // LibraryName is the file name of the interposer.
 const LibraryName = "libmedusa_interpose.so"
 
-// errNoLibrary means that no interposer was found.
-var errNoLibrary = errors.New("no " + LibraryName)
-
 // Mode is the interposer's mode in the process (MEDUSA_MODE of preload/medusa.h).
 type Mode string
 
@@ -85,6 +82,11 @@ func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// Environ returns the environment of Command's process, for a process that is started otherwise.
+func (c Config) Environ() []string {
+	return c.environ(append(contract.Inherited(), c.ExtraEnv...), c.Library)
+}
+
 func (c Config) check() error {
 	switch c.Mode {
 	case Replay:
@@ -125,13 +127,10 @@ func (c Config) environ(base []string, library string) []string {
 	return slices.Concat(env, []string{"LD_PRELOAD=" + strings.Join(preload, ":")}, told.Environ())
 }
 
-// WithPlugin returns env with the folder of the Python plug-in first in PYTHONPATH, if there is one beside the interposer.
+// WithPlugin returns env with the folder of the Python plug-ins first in PYTHONPATH, if there is one beside the interposer.
 func WithPlugin(env []string, library string) []string {
-	path := filepath.Join(filepath.Dir(library), "python")
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	if st, err := os.Stat(path); err != nil || !st.IsDir() {
+	path, err := Plugins(library)
+	if err != nil || path == "" {
 		return env
 	}
 	folder := path
@@ -144,40 +143,4 @@ func WithPlugin(env []string, library string) []string {
 		}
 	}
 	return append(out, "PYTHONPATH="+path)
-}
-
-// FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or else the one in lib/ or ../lib/ beside
-// the running executable. Its error wraps errNoLibrary, or says that the path cannot be preloaded.
-func FindLibrary() (string, error) {
-	library, err := findLibrary()
-	if err == nil {
-		err = CheckPlace(library)
-	}
-	if err != nil {
-		return "", err
-	}
-	return library, nil
-}
-
-func findLibrary() (string, error) {
-	if lib := os.Getenv(contract.EnvLib); lib != "" {
-		if st, err := os.Stat(lib); err == nil && st.IsDir() {
-			lib = filepath.Join(lib, LibraryName)
-		}
-		if _, err := os.Stat(lib); err != nil {
-			return "", fmt.Errorf("find interposer: %w at "+contract.EnvLib+": %w", errNoLibrary, err)
-		}
-		return lib, nil
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find interposer: %w", err)
-	}
-	dir := filepath.Dir(exe)
-	for _, p := range []string{filepath.Join(dir, "lib", LibraryName), filepath.Join(dir, "..", "lib", LibraryName)} {
-		if _, err := os.Stat(p); err == nil {
-			return filepath.Clean(p), nil
-		}
-	}
-	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", errNoLibrary, exe)
 }

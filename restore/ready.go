@@ -41,6 +41,7 @@ func (s *Session) Ready(selfTest func() ([]byte, error)) (err error) {
 			s.report(status.Native, nil)
 		default:
 			s.report(status.Restored, nil)
+			s.tell()
 		}
 	}
 	if !s.env.verifying() {

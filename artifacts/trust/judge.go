@@ -3,6 +3,8 @@ package trust
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +79,9 @@ func (p *Policy) Judge(s Subject) (warning string, err error) {
 
 // JudgeFile judges an artifact file by the proofs beside it.
 func (p *Policy) JudgeFile(path string) (warning string, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find artifact: %w", err) // a file that is not there is not doubtful
+	}
 	s, err := fileSubject(path, len(p.Keys) > 0)
 	if err != nil {
 		return "", fmt.Errorf("judge %s: %w", path, err)

@@ -69,7 +69,7 @@ func newRootCmd() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(newVersionCmd())
+	root.AddCommand(newVersionCmd(), newHoldCmd())
 	addCompletion(root)
 	return root
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,8 +29,8 @@ func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, relea
 		if path, err = filepath.Abs(c.Ref); err != nil {
 			return "", release, err
 		}
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !policy.Required {
-			return path, release, nil // the engine's process reports that
+		if isFolder(path) {
+			return inFolder(path, policy, log)
 		}
 		warning, err := policy.JudgeFile(path)
 		if err != nil {
@@ -45,7 +44,7 @@ func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, relea
 		return "", release, err
 	}
 	if c.Auto {
-		return allowed(cache, policy, log)
+		return inCache(cache, policy, log)
 	}
 	var entry store.Entry
 	if len(c.Match) > 0 {
@@ -66,6 +65,36 @@ func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, relea
 	}
 	warn(log, warning)
 	return pin.Path, func() { _ = pin.Close() }, nil
+}
+
+// inFolder is the choice among a folder's artifacts. A single one needs none, so its directories can be placed.
+func inFolder(path string, policy *trust.Policy, log io.Writer) (string, func(), error) {
+	found, err := filepath.Glob(filepath.Join(escape(path), "*"+artifacts.Suffix))
+	if err != nil || len(found) == 0 {
+		return "", func() {}, fmt.Errorf("choose artifact: %s holds none (*%s)", path, artifacts.Suffix)
+	}
+	if len(found) == 1 {
+		return Choice{Ref: found[0]}.resolve(policy, log)
+	}
+	var all []candidate
+	for _, file := range found {
+		info, err := os.Stat(file)
+		if err != nil {
+			continue // it is gone, or a link to nothing
+		}
+		all = append(all, candidate{file, info.ModTime(), func() (string, error) { return policy.JudgeFile(file) }})
+	}
+	return allowed(path, path, all, log)
+}
+
+// escape makes a path a pattern of itself.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // isPath: a text that starts like a path or ends like an artifact's file is a file; all else is a digest or a name in the cache. The

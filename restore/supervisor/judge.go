@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,49 +35,64 @@ func warn(log io.Writer, warning string) {
 	}
 }
 
+// candidate is one of several artifacts in a folder, among which the engine's process chooses.
+type candidate struct {
+	path  string
+	used  time.Time
+	judge func() (warning string, err error)
+}
+
+func inCache(cache *store.Store, policy *trust.Policy, log io.Writer) (dir string, release func(), err error) {
+	entries, err := cache.List()
+	if err != nil {
+		return "", func() {}, err
+	}
+	var all []candidate
+	for _, e := range entries {
+		all = append(all, candidate{e.Path, e.Used, func() (string, error) { return examine(cache, policy, e.Digest) }})
+	}
+	return allowed(cache.Dir(), "the cache", all, log)
+}
+
 // allowed returns a folder with the artifacts among which the engine's process may choose. If the policy refuses some, that
 // is a folder of links to the others. The engine's process reads no policy, and finds only these.
-func allowed(cache *store.Store, policy *trust.Policy, log io.Writer) (dir string, release func(), err error) {
+func allowed(whole, name string, all []candidate, log io.Writer) (dir string, release func(), err error) {
 	release = func() {}
-	all, err := cache.List()
-	if err != nil {
-		return "", release, err
-	}
-	var passed []store.Entry
+	var passed []candidate
 	var refused, doubtful []string
-	for _, e := range all {
-		warning, err := examine(cache, policy, e.Digest)
+	for _, c := range all {
+		warning, err := c.judge()
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			refused = append(refused, err.Error())
 		default:
-			passed = append(passed, e)
+			passed = append(passed, c)
 			if warning != "" {
 				doubtful = append(doubtful, warning)
 			}
 		}
 	}
 	if len(doubtful) > 0 {
-		warn(log, fmt.Sprintf("%d of %d artifacts in the cache are doubtful; the first: %s", len(doubtful), len(passed), doubtful[0]))
+		warn(log, fmt.Sprintf("%d of %d artifacts in %s are doubtful; the first: %s", len(doubtful), len(passed), name, doubtful[0]))
 	}
 	// mutant: a policy holds for what the engine's process chooses
 	if len(refused) == 0 {
-		return cache.Dir(), release, nil
+		return whole, release, nil
 	}
 	if len(passed) == 0 {
-		return "", release, fmt.Errorf("choose artifact: %w: none of %d in the cache is allowed; the first: %s", trust.ErrUntrusted, len(refused), refused[0])
+		return "", release, fmt.Errorf("choose artifact: %w: none of %d in %s is allowed; the first: %s", trust.ErrUntrusted, len(refused), name, refused[0])
 	}
-	warn(log, fmt.Sprintf("%d artifacts in the cache are not considered; the first: %s", len(refused), refused[0]))
+	warn(log, fmt.Sprintf("%d artifacts in %s are not considered; the first: %s", len(refused), name, refused[0]))
 	folder, err := scratch.ForRun()
 	if err != nil {
 		return "", release, fmt.Errorf("choose artifact: %w", err)
 	}
 	dir, release = folder.Path, func() { _ = folder.Close() }
-	for _, e := range passed {
-		link := filepath.Join(dir, filepath.Base(e.Path))
-		used := unix.NsecToTimespec(e.Used.UnixNano())
-		err := os.Symlink(e.Path, link)
+	for _, c := range passed {
+		link := filepath.Join(dir, filepath.Base(c.path))
+		used := unix.NsecToTimespec(c.used.UnixNano())
+		err := os.Symlink(c.path, link)
 		if err == nil { // they are tried in the order of their last use
 			err = unix.UtimesNanoAt(unix.AT_FDCWD, link, []unix.Timespec{used, used}, unix.AT_SYMLINK_NOFOLLOW)
 		}

@@ -61,17 +61,22 @@ func reasonOf(err error) string {
 	return status.Missing
 }
 
-// native starts the engine without the interposer and without an artifact, and waits for it. It writes the status before
-// the engine starts. The plug-in only reports it: in the engine's metrics, and with the phases of the start.
-func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
-	printable.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	told := contract.Start{Native: reason + ": " + printable.Line(cause.Error()), Status: d.status} // a variable cannot hold a NUL
+// native starts the engine without the interposer and without an artifact, and waits for it.
+func (o *Options) native(ctx context.Context, d *desk, why *obstacle) (int, error) {
+	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
+	cmd.Env = o.nativeEnviron(d, why)
+	return o.wait(cmd)
+}
+
+// nativeEnviron says why a start is native, and writes the status before the engine starts. The plug-in only reports it: in the engine's metrics, and with
+// the phases of the start.
+func (o *Options) nativeEnviron(d *desk, why *obstacle) []string {
+	printable.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", why.reason, why.cause)
+	told := contract.Start{Native: why.reason + ": " + printable.Line(why.cause.Error()), Status: d.status} // a variable cannot hold a NUL
 	if d.status != "" {
-		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
+		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: why.reason, Detail: why.cause.Error()}); err != nil {
 			printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
 	}
-	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
-	cmd.Env = interpose.WithPlugin(slices.Concat(contract.Inherited(), told.Environ(), o.Env), o.Library)
-	return o.wait(cmd)
+	return interpose.WithPlugin(slices.Concat(contract.Inherited(), told.Environ(), o.Env), o.Library)
 }

@@ -25,7 +25,6 @@ import (
 	"syscall"
 
 	"medusa/artifacts"
-	"medusa/artifacts/trust"
 	"medusa/internal/contract"
 	"medusa/internal/printable"
 	"medusa/interpose"
@@ -78,36 +77,15 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		}
 		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
-	// mutant: the operators' switch
-	if off != nil { // --strict does not count: the switch is for all starts
-		return o.native(ctx, d, status.SwitchedOff, off)
-	}
-	// An artifact that the policy refuses never reaches the engine's process.
-	artifact, release, err := o.trusted()
+	artifact, cfg, release, err := o.prepare(ctx, d, off)
 	defer release()
-	if err != nil && o.Strict {
+	var why *obstacle
+	if errors.As(err, &why) {
+		return o.native(ctx, d, why)
+	}
+	if err != nil {
 		return 0, err
 	}
-	if err != nil {
-		// mutant: what is refused does not reach the engine
-		return o.native(ctx, d, reasonOf(err), err)
-	}
-	o.Relax = slices.Concat(o.Relax, o.checkedDrivers(artifact))
-	var caches []string
-	if !o.Artifact.Auto {
-		var unplace func()
-		caches, unplace, err = placeDirs(artifact, o.Dirs, fitsHere(ctx, o.Relax), o.Stderr)
-		defer unplace()
-	}
-	if err != nil {
-		if o.Strict {
-			return 0, err
-		}
-		// The engine's process reports the consequence: it starts natively if it has no artifact.
-		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
-	}
-	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
-	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
 	if err == nil && ctx.Err() == nil {
 		if failed := o.unloaded(code, d); failed != nil && o.Strict {
@@ -122,7 +100,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if !lostDevice(code, d.status) {
 		// mutant: ranks that ended before all were ready
 		if ended := d.endedEarly(code); ended != nil && ctx.Err() == nil {
-			return o.native(ctx, d, status.Ended, ended)
+			return o.native(ctx, d, &obstacle{status.Ended, ended})
 		}
 		return code, nil
 	}
@@ -130,25 +108,6 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
 	cmd.Env = contract.Inherited()
 	return o.wait(cmd)
-}
-
-// told is the engine's part of the environment: the options, and the files to write.
-func (o *Options) told(artifact string, d *desk) contract.Start {
-	told := contract.Start{Run: contract.RunRestore, Artifact: artifact, Relax: o.Relax.String(), Strict: o.Strict, Check: o.Check, Lazy: o.Lazy,
-		Status: d.status}
-	if os.Getenv(contract.EnvRendezvous) == "" {
-		told.Rendezvous = d.meeting
-	}
-	return told
-}
-
-// trusted returns the artifact that is to be restored, if the policy lets it pass. A policy that cannot be read refuses all.
-func (o *Options) trusted() (artifact string, release func(), err error) {
-	policy, err := trust.FromEnv(o.Verify)
-	if err != nil {
-		return "", func() {}, fmt.Errorf("%w: %w", trust.ErrUntrusted, err)
-	}
-	return o.Artifact.resolve(policy, o.Stderr)
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit

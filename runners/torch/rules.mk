@@ -38,6 +38,7 @@ $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 build/simulated/libcuda.so: build/simulated/libcuda.so.1
 	ln -sf $(<F) $@
 
+## Test: make test-torch | PyTorch's engine on the simulated GPU (docs/torch.md)
 .PHONY: torch test-torch test-torch-ranks test-torch-ranks-alone torch-test torch-programs torch-shapes
 torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/built
 
@@ -63,7 +64,7 @@ test-torch-ranks-alone: torch
 
 # Tests of the plug-in's decisions, if there is a Python. They need no torch.
 torch-test:
-	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges test_holes; fi
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges test_holes test_attach; fi
 
 test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure

@@ -19,6 +19,9 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
+## Develop: make vllm-fingerprint VERSION=x | what a release of vLLM has otherwise than the supported ones
+## Measure: make bench-boot | vllm serve until it is healthy: native, restored, with a pool (docs/pool.md; ROUNDS=5)
+## Test: make test-vllm | vLLM on the simulated GPU (docs/vllm.md; VLLM_VERSION=x)
 .PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-data-parallel test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 # The link is the name by which fastsafetensors loads the runtime.
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed

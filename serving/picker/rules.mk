@@ -1,5 +1,7 @@
 # medusa-picker, an endpoint picker for Envoy. It is a module of its own (docs/gateway.md), so that only it downloads Envoy's API.
 # `make picker` builds build/medusa-picker. The first build takes minutes: it compiles the client of Kubernetes.
+## Test: make test-gateway | Envoy, medusa-picker and three agents: true tokens, faults, held requests (docs/gateway.md)
+## Test: make test-picker | the picker's unit tests
 .PHONY: picker test-picker test-gateway
 picker:
 	cd serving/picker && $(GO) build -o ../../build/ ./cmd/medusa-picker

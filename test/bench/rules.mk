@@ -20,6 +20,7 @@ BENCH_RESTORE = cd restore/rebuild && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_i
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
 # Built without the race detector, even if the tests that ask for it run under it. Phony, because Go knows the sources.
+## Measure: make bench | what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 .PHONY: bench build/bench/restore.test build/bench/compile.test
 build/bench/restore.test: BENCHED = ./restore/rebuild
 build/bench/compile.test: BENCHED = ./materialize/compile

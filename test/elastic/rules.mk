@@ -3,6 +3,7 @@
 # PARTS: sizes, neighbours, load, trade, pressure, faults.
 #
 # ENGINE=vllm: vLLM, whose kernels compute on the simulated GPU, by the case of make test-tokens that has an elastic cache. Needs clang; the first run installs vLLM.
+## Test: make test-elastic | one artifact with any part of its KV cache mapped, resized under load; ENGINE=vllm (docs/elastic.md)
 .PHONY: test-elastic
 ifeq ($(ENGINE),vllm)
 test-elastic: vllm toolchain

@@ -11,6 +11,7 @@ build/test/floor: test/gpukit/programs/floor.c interpose/test/common.h $(INTERPO
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -Iinterpose/test -o $@ $< build/simulated/libcuda.so.1 -ldl
 
 # Without torch: the files that steps 1, 2, 4 and 5 need.
+## Measure: make gpu-kit | a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
 gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so build/nvml/libnvidia-ml.so.1
 	mkdir -p $(KIT)/lib/calllog $(KIT)/simulated
@@ -29,8 +30,7 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test
 # The stand-ins of torch's libraries come along for the simulated GPU; a GPU's steps never see them.
 gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	rm -rf $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch
-	cp -r build/lib/python/medusa_graphs $(KIT)/lib/python/
-	cp -r build/lib/python/medusa_vllm build/lib/python/medusa_vllm-0.1.dist-info $(KIT)/lib/python/
+	cp -r build/lib/python/medusa_graphs* build/lib/python/medusa_vllm $(KIT)/lib/python/
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
 	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py runners/vllm/gpu/region.py test/gpukit/vllm/pack.py $(KIT)/engine/vllm/
 	cp $(TORCH_LIB)/*.so* $(KIT)/simulated/torch/

@@ -15,6 +15,7 @@ $(OPENAI_VENV)/installed: test/live/openai/requirements.txt
 	$(OPENAI_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
 	touch $@
 comma := ,
+## Test: make test-serve | medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
 .PHONY: test-serve
 test-serve: all $(if $(filter openai,$(subst $(comma), ,$(PARTS))),$(OPENAI_VENV)/installed)
 	$(GO) build -o build/live ./test/live
@@ -24,6 +25,7 @@ test-serve: all $(if $(filter openai,$(subst $(comma), ,$(PARTS))),$(OPENAI_VENV
 
 # A long run of all faults at once, with stub engines on loopback: no request lost silently, no orphan, no leak. Not part of CI.
 MINUTES ?= 60
+## Test: make soak-serve | medusa serve under all faults at once for MINUTES=60: nothing lost, no orphan, no leak
 .PHONY: soak-serve
 soak-serve: all
 	$(GO) build -o build/live ./test/live
@@ -31,6 +33,7 @@ soak-serve: all
 	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
 
 # The papers' claims, live with stub engines: OUT/serving.md and its plots, build/claims by default.
+## Measure: make claims-serve | what the papers claim of their policies, live with stub engines (a page with plots)
 .PHONY: claims-serve
 claims-serve: all
 	$(GO) build -o build/live ./test/live

@@ -1,4 +1,5 @@
 # Random programs: `make programs N=10000 SEED=7`.
+## Test: make programs | random programs, restored and compared (N=10000 SEED=7)
 .PHONY: programs programs-engine
 programs-engine:
 	$(GO) build -o build/programs-engine ./test/programs/engine

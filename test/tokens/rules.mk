@@ -4,6 +4,8 @@
 TOKENS := runners/vllm/tokens
 TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-standard"; do git $$do -- . ":!docs" ":!*.md"; done | sha256sum | cut -c 1-16)
 
+## Test: make test-tokens | vLLM computes true tokens on the simulated GPU, natively and restored (docs/true-tokens.md)
+## Test: make test-serve-vllm | two models of vLLM and one of the reference engine under medusa serve on one simulated GPU (docs/serve.md)
 .PHONY: test-tokens demo-vllm test-serve-vllm
 test-tokens: vllm toolchain
 	$(GO) build -o build/tokens ./test/tokens

@@ -1,6 +1,8 @@
-"""vLLM's CUDA platform with Medusa's worker. In and out: as platform.choose_engines and choose_worker."""
+"""vLLM's CUDA platform with Medusa's worker. In and out: as attach, and platform.choose_engines and choose_worker."""
 
 from vllm.platforms.cuda import CudaPlatform
+
+from medusa_graphs.attach import attach
 
 from .platform import choose_engines, choose_worker
 
@@ -12,6 +14,7 @@ class Platform(CudaPlatform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config):
+        attach()
         if choose_engines(vllm_config):
             choose_worker(vllm_config.parallel_config)
         super().check_and_update_config(vllm_config)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 from . import contract
+from .contract import ENV_ARTIFACT
 from .files import read, write
 
 STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
@@ -56,13 +57,12 @@ def free(status):
 
 
 class Collector:
-    def __init__(self, path):
-        self.path = path
-
     def collect(self):
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        status = read(self.path)
+        # A start that its environment switches on gets the file after this was registered.
+        self.path = os.environ.get(contract.ENV_STATUS)
+        status = read(self.path) if self.path else None
         if status is None:
             return
         starts = CounterMetricFamily(*STARTS, labels=["status", "reason"])
@@ -121,12 +121,12 @@ def gauge(name, text):
 def register():
     """vLLM's entry point, called in each of its processes."""
     try:
-        path = place()
+        path = place() or os.environ.get(ENV_ARTIFACT)
         if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             count()
         elif path:
             from prometheus_client import REGISTRY
 
-            REGISTRY.register(Collector(path))
+            REGISTRY.register(Collector())
     except Exception as e:
         print(f"medusa: no metrics: {e}", file=sys.stderr, flush=True)

@@ -9,6 +9,7 @@ import sys
 from importlib import metadata
 
 from . import contract, engines, fingerprint, gate, metrics
+from .contract import ENV_ARTIFACT
 
 WORKER = "medusa_vllm.worker.Worker"
 GROUP, NAME = "vllm.platform_plugins", "medusa"
@@ -17,7 +18,11 @@ GROUP, NAME = "vllm.platform_plugins", "medusa"
 def native(reason):
     """Reports a native start once, in the status too, for all processes that vLLM starts from here."""
     import medusa_graphs as medusa
+    from medusa_graphs import attach
 
+    # mutant: reason of a start that its environment switched on
+    if attach.wanted() or attach.attached():
+        attach.native("unsupported", reason)
     try:
         session = medusa.Session()
         session.refuse(reason)
@@ -30,12 +35,14 @@ def native(reason):
 def activate():
     """vLLM's entry point: the name of a platform class, or None if Medusa takes no part. If a status is asked for, a start
     without Medusa reports its stages."""
-    run = os.environ.get(contract.ENV_RUN)
+    run = os.environ.get(contract.ENV_RUN) or os.environ.get(ENV_ARTIFACT)
     if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):
         return None
     if not importing():
         metrics.place()
-    reason = version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
+    from medusa_graphs import attach
+
+    reason = attach.twice() or version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
     if reason:
         if run:
             native(reason)

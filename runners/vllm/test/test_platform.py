@@ -97,7 +97,7 @@ class Metrics(unittest.TestCase):
             json.dump(self.native, f)
 
     def test_scrape(self):
-        collector = metrics.Collector(self.path)
+        collector = metrics.Collector()
         self.assertEqual(list(collector.collect()), [])
         self.write()
         list(collector.collect())
@@ -122,7 +122,7 @@ class Metrics(unittest.TestCase):
             metrics.resized({**size, "page_bytes": 1})
         self.write()
         Family.values = []
-        list(metrics.Collector(self.path).collect())
+        list(metrics.Collector().collect())
         self.assertEqual(Family.values, self.values + told)
 
     def test_a_restored_start_has_a_status(self):

@@ -29,13 +29,15 @@ class MedusaError(RuntimeError):
 
 
 def _library():
-    """libmedusa.so that MEDUSA_SESSION_LIB names, beside the interposer that this process was started with, or above the
+    """libmedusa.so that MEDUSA_SESSION_LIB names, beside the interposer that this process was started with, in this package (a wheel's), or above the
     folder that this package was installed in."""
     path = os.environ.get(contract.ENV_SESSION_LIB)
     if not path:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
             found = re.search(r"(/\S*)/libmedusa_interpose\.so$", f.read(), re.M)
-        folder = found.group(1) if found else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        here = os.path.dirname(os.path.abspath(__file__))
+        inside = os.path.join(here, "lib")
+        folder = found.group(1) if found else inside if os.path.isdir(inside) else os.path.join(here, "..", "..")
         path = os.path.join(folder, "libmedusa.so")
     try:
         lib = ctypes.CDLL(path)
