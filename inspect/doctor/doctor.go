@@ -9,7 +9,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 
 	"medusa/artifacts"
 	"medusa/artifacts/probe"
@@ -19,8 +22,9 @@ import (
 
 // Options select the artifacts to examine.
 type Options struct {
-	Artifacts []string          // paths
-	Relaxed   artifacts.Relaxed // as in restore
+	Artifacts []string                            // paths
+	Relaxed   artifacts.Relaxed                   // as in restore
+	Checked   func(path string) artifacts.Relaxed // differences that a check on this machine has allowed (supervisor.CheckedDrivers); nil: none
 }
 
 // Report is the result of Examine. Its JSON form only ever gains fields.
@@ -28,7 +32,7 @@ type Report struct {
 	Parts     []Part         `json:"parts"`
 	GPU       *result.Result `json:"gpu"` // null if the probe did not run
 	Artifacts []Verdict      `json:"artifacts"`
-	TooWide   []string       `json:"too_wide"` // privileges of this process that neither Medusa nor an engine needs
+	TooWide   []string       `json:"too_wide"` // privileges of this process that neither Medusa nor an engine needs; only in a pod, which can be without them
 }
 
 // Part is a part of Medusa on this machine.
@@ -65,7 +69,10 @@ func (r *Report) Missing(need result.Need) []string {
 
 // Examine makes all checks once.
 func Examine(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Artifacts: []Verdict{}, TooWide: privilegesHere()}
+	r := &Report{Artifacts: []Verdict{}, TooWide: []string{}}
+	if inPod() {
+		r.TooWide = privilegesHere()
+	}
 	library, program := interposerPart(), probePart()
 	if program.OK {
 		r.GPU = r.ask(ctx, &program, &library)
@@ -85,9 +92,13 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 			driver.OK, driver.Detail = false, r.GPU.Error
 		}
 	}
-	r.Parts = []Part{library, program, driver}
+	r.Parts = slices.Concat([]Part{library}, besides(library.Path), []Part{probe, driver})
 	for _, path := range o.Artifacts {
-		r.Artifacts = append(r.Artifacts, r.judge(path, o.Relaxed))
+		relaxed := o.Relaxed
+		if o.Checked != nil {
+			relaxed = slices.Concat(relaxed, o.Checked(path))
+		}
+		r.Artifacts = append(r.Artifacts, r.judge(path, relaxed))
 	}
 	return r, nil
 }
@@ -104,6 +115,32 @@ func interposerPart() Part {
 		p.OK, p.Detail = false, err.Error()
 	}
 	return p
+}
+
+// besides are the parts beside the interposer that engines in C and Python load.
+func besides(library string) []Part {
+	session := Part{Name: "libmedusa.so"}
+	vllm, torch := Part{Name: "plug-in vLLM"}, Part{Name: "plug-in PyTorch"}
+	if library == "" {
+		return nil // its own row says that
+	}
+	session.Path = filepath.Join(filepath.Dir(library), "libmedusa.so")
+	if err := loadable(session.Path); err != nil {
+		session.Detail = err.Error()
+	}
+	session.OK = session.Detail == ""
+	folder, err := interpose.Plugins(library)
+	if folder == "" && err == nil { // of a wheel: beside the package that holds the interposer
+		folder = filepath.Join(filepath.Dir(library), "..", "..")
+	}
+	for part, name := range map[*Part]string{&vllm: "medusa_vllm", &torch: "medusa_graphs"} {
+		part.Path = filepath.Join(folder, name)
+		if _, missing := os.Stat(filepath.Join(part.Path, "__init__.py")); err != nil || missing != nil {
+			part.Path, part.Detail = "", fmt.Sprintf("there is no %s in %s (make builds it)", name, filepath.Join(filepath.Dir(library), "python"))
+		}
+		part.OK = part.Detail == ""
+	}
+	return []Part{session, torch, vllm}
 }
 
 func probePart() Part {

@@ -65,6 +65,12 @@ func (p privileges) tooWide() []string {
 	return out
 }
 
+// inPod reports whether this process runs in a pod of Kubernetes, whose settings could take privileges from it.
+func inPod() bool {
+	_, err := os.Stat("/var/run/secrets/kubernetes.io")
+	return err == nil || os.Getenv("KUBERNETES_SERVICE_HOST") != ""
+}
+
 // privilegesHere lists the excess privileges of this process. If they cannot be read, the list has the error.
 func privilegesHere() []string {
 	status, err := os.ReadFile("/proc/self/status")

@@ -17,6 +17,8 @@ type Verdict struct {
 	Reasons   []string `json:"reasons"`   // why not, or why it is unknown
 	Noted     []string `json:"noted"`     // differences that are noted only, or allowed
 	Unchecked []string `json:"unchecked"` // factors that only an engine knows (medusa identity --against)
+
+	Err error `json:"-"` // the file cannot be read
 }
 
 // The values of Verdict.Restores.
@@ -33,6 +35,7 @@ func (r *Report) judge(path string, relaxed artifacts.Relaxed) Verdict {
 	art, err := artifacts.Read(path)
 	if err != nil {
 		v.no(err.Error())
+		v.Err = err
 		return v
 	}
 	here := r.factors()

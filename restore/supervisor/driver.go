@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -10,13 +11,10 @@ import (
 	"medusa/internal/printable"
 )
 
-// checkedDrivers returns the differences that full checks on this machine have allowed for an artifact (medusa verify): one
+// CheckedDrivers returns the differences that full checks on this machine have allowed for an artifact (medusa verify): one
 // driver each. The engine's process compares its own driver with them. Without a cache there is none. If a record cannot be
-// read for another reason, that is one line on standard error.
-func (o *Options) checkedDrivers(artifact string) artifacts.Relaxed {
-	if o.Artifact.Auto || artifact == "" {
-		return nil // the engine chooses the artifact
-	}
+// read for another reason, that is one line in log.
+func CheckedDrivers(artifact string, log io.Writer) artifacts.Relaxed {
 	cache, err := store.FromEnv()
 	if err != nil {
 		return nil
@@ -24,7 +22,7 @@ func (o *Options) checkedDrivers(artifact string) artifacts.Relaxed {
 	known, err := cache.Drivers(artifact)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) { // of the artifact, which the engine's process says
-			printable.Fprintf(o.Stderr, "medusa: %v\n", err)
+			printable.Fprintf(log, "medusa: %v\n", err)
 		}
 		return nil
 	}

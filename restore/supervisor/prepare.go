@@ -46,9 +46,9 @@ func (o *Options) prepare(ctx context.Context, d *desk, off error) (artifact str
 		// mutant: what is refused does not reach the engine
 		return "", cfg, release, &obstacle{reason, err}
 	}
-	o.Relax = slices.Concat(o.Relax, o.checkedDrivers(artifact))
 	var caches []string
-	if !o.Artifact.Auto {
+	if !o.Artifact.Auto { // or the engine chooses the artifact
+		o.Relax = slices.Concat(o.Relax, CheckedDrivers(artifact, o.Stderr))
 		unpin, unplace := release, func() {}
 		caches, unplace, err = placeDirs(artifact, o.Dirs, fitsHere(ctx, o.Relax), o.Stderr)
 		release = func() { unplace(); unpin() }

@@ -20,10 +20,11 @@ dist-amd64 dist-arm64: export ZIG_GLOBAL_CACHE_DIR := $(DIST_TOOLS)/zig
 dist-amd64 dist-arm64: export ZIG_LOCAL_CACHE_DIR := $(DIST_TOOLS)/zig
 dist-amd64 dist-arm64: dist-%: $(DIST_TOOLS)/installed $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
 	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib
-	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
+	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa
 	$(DIST_ZIG) $(DIST_FLAGS) $(INTERPOSE_CFLAGS) -o build/dist/linux-$*/lib/libmedusa_interpose.so $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -Wl,--build-id -s -ldl
 	GOOS=linux GOARCH=$* CGO_ENABLED=1 CC="$(DIST_ZIG)" $(GO) build -trimpath -buildvcs=auto -ldflags=-s -buildmode=c-shared -o build/dist/linux-$*/lib/libmedusa.so ./cmd/libmedusa
 	@rm build/dist/linux-$*/lib/libmedusa.h
+	GOOS=linux GOARCH=$* CGO_ENABLED=1 CC="$(DIST_ZIG)" $(GO) build -trimpath -buildvcs=auto -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa-probe
 	$(call plugins-in,build/dist/linux-$*/lib/python)
 
 # The plug-ins with all that they need, as pip installs them: no Python module is compiled, so one wheel fits every Python.
@@ -41,6 +42,8 @@ wheel-amd64 wheel-arm64: wheel-%: dist-% dist-licenses
 	printf 'Wheel-Version: 1.0\nGenerator: medusa %s\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_28_%s\n' $(RELEASE) $(DIST_MACHINE_$*) >build/wheel/$*/$(DIST_INFO)/WHEEL
 	find build/wheel/$* -type f ! -name '*.so' ! -path '*/scripts/*' -exec chmod 644 {} +
 	@mkdir -p build/dist && $(DIST_TOOLS)/bin/python -m wheel pack build/wheel/$* --dest-dir build/dist
+	$(DIST_TOOLS)/bin/auditwheel show build/dist/$(DIST_INFO:.dist-info=)-py3-none-manylinux_2_28_$(DIST_MACHINE_$*).whl >build/wheel/$*.txt
+	grep -E 'manylinux_2_(5|12|17|24|26|27|28)_' build/wheel/$*.txt || { cat build/wheel/$*.txt; exit 1; }
 
 # The license texts of all linked code, including Go's. The tool asks the network for URLs, which are not needed here, so its
 # complaints go to a file.

@@ -198,6 +198,9 @@ var plugins = []mutant{
 	state("objects that refer to each other", replace("{id(root)}", "set()"), "State.test_scalars_and_keys"),
 	state("another tensor of the same shape", replace("now if now != was else", "now if True else"), "State.test_tensors"),
 	state("changes that are listed", replace("not any", "any"), "State.test_lost"),
+	logic("reason of a start that its environment switched on", never, "Platform.test_reason_of_an_attached_start"),
+	{"strict start that cannot be prepared", never, "./runners/torch/test/test_attach.py", "Attach.test_strict"},
+	{"two versions of Medusa", never, "./runners/torch/test/test_attach.py", "Attach.test_versions"},
 	logic("platform of others", replace("is not None", "is None"), "Platform.test_rival"),
 	logic("worker of the user", always, "Platform.test_nothing_is_said_where_nothing_was_asked"),
 }

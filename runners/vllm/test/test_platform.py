@@ -49,6 +49,16 @@ class Platform(unittest.TestCase):
         with mock.patch.dict(os.environ, {"MEDUSA_RUN": "", "MEDUSA_STATUS": ""}):
             self.assertIsNone(platform.activate())
 
+    def test_reason_of_an_attached_start(self):
+        """The process that prepared the start has no interposer, so its session would give that as the reason."""
+        for attached in (False, True):
+            said = mock.Mock()
+            said.attach.attached.return_value, said.attach.wanted.return_value = attached, False
+            with mock.patch.dict(sys.modules, {"medusa_graphs": said}), mock.patch.dict(os.environ):
+                platform.native("rival")
+            self.assertEqual(said.attach.native.mock_calls, [mock.call("unsupported", "rival")] if attached else [])
+            said.Session.return_value.refuse.assert_called_once_with("rival")
+
 
 class Family:
     """As prometheus_client's metrics and families: every value that anything was set to."""
