@@ -65,6 +65,12 @@ test-vllm-faults: vllm
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
 
+# Medusa as pip installs it, switched on by MEDUSA_ARTIFACT alone.
+.PHONY: test-vllm-wheel
+## Test: make test-vllm-wheel | the wheel: pip installs and removes it, and MEDUSA_ARTIFACT alone makes vllm serve restore
+test-vllm-wheel: vllm wheel-amd64
+	$(VLLM_PYTHON) $(VLLM)/test/wheel.py --wheel build/dist/$(DIST_INFO:.dist-info=)-py3-none-manylinux_2_28_x86_64.whl $(VLLM_RUN)
+
 # `vllm serve MODEL` with all of vLLM's defaults; RANKS_OF=2: over two ranks.
 test-vllm-plain: vllm
 	RANKS=$(RANKS_OF) $(VLLM_PYTHON) $(VLLM)/test/plain.py $(VLLM_RUN)

@@ -145,7 +145,7 @@ class Boot(Server):
         if (told["status"], told.get("graphs")) != ("restored", GRAPHS) or told.get("pool", "") != ("yes" if pool else ""):
             stop(way, told)
         with open(self.path(f"{way}-{round}.output"), encoding="utf-8") as out:
-            cold = [line for line in out if "medusa: " in line]
+            cold = [line for line in out if "medusa: " in line and "medusa: restored " not in line]
         if cold:
             stop(way, *cold)
         return took
