@@ -18,7 +18,11 @@ func (s *Session) tell() {
 	for _, d := range s.journal.timings {
 		own += d
 	}
-	s.journal.say("restored %d graphs in %d ms%s", len(s.source.spec().Graphs), own.Milliseconds(), skipped(s.source.artifact.Stages))
+	digits := 0
+	if own < 10*time.Millisecond {
+		digits = 1
+	}
+	s.journal.say("restored %d graphs in %.*f ms%s", len(s.source.spec().Graphs), digits, milliseconds(own), skipped(s.source.artifact.Stages))
 }
 
 // skipped says what the native start that made the artifact did, and this one did not.

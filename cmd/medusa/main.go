@@ -58,7 +58,7 @@ func newRootCmd() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Make artifacts and start from them:", []*cobra.Command{newMaterializeCmd(), newRestoreCmd(), newPoolCmd(), newServeCmd(), newAgentCmd(), newVerifyCmd(), newIdentityCmd()}},
+		{"Make artifacts and start from them:", []*cobra.Command{newMaterializeCmd(), newRestoreCmd(), newPoolCmd(), newServeCmd(), newAgentCmd(), newPsCmd(), newVerifyCmd(), newIdentityCmd()}},
 		{"Ship them:", []*cobra.Command{newPushCmd(), newPullCmd(), newBakeCmd(), newCacheCmd(), newKeygenCmd(), newInstallCmd()}},
 		{"Look at them:", []*cobra.Command{newInspectCmd(), newDiffCmd(), newReportCmd(), newExplainCmd(), newDoctorCmd()}},
 		{"Measure and plan:", []*cobra.Command{newBenchCmd(), newSimulateCmd(), newPlanCmd()}},

@@ -18,11 +18,12 @@ type machine struct {
 	out       io.Writer
 	clock     func() float64 // seconds since the start
 	home      *agent.Home    // nil: none
+	starts    *starts
 }
 
 func newMachine(s *Spec, o Options) machine {
 	began := time.Now()
-	m := machine{make: o.Make, out: &lines{w: o.Out}, clock: func() float64 { return time.Since(began).Seconds() },
+	m := machine{make: o.Make, out: &lines{w: o.Out}, starts: &starts{}, clock: func() float64 { return time.Since(began).Seconds() },
 		// Engines are on this machine: connections are cheap, and an idle one may belong to an engine that ends.
 		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
 	if m.make == nil {
@@ -36,9 +37,13 @@ func newMachine(s *Spec, o Options) machine {
 // engine makes the engine of a model on a GPU.
 func (g *machine) engine(m *Model, gpu string) agent.Engine {
 	if g.make != nil {
-		return g.make(m, gpu)
+		return &counted{g.make(m, gpu), m.Name, gpu, "", g.starts}
 	}
-	return g.process(m, gpu)
+	status := ""
+	if m.Artifact != "" {
+		status = statusFile()
+	}
+	return &counted{g.process(m, gpu, status), m.Name, gpu, status, g.starts}
 }
 
 // open ends the engines that an earlier server left.

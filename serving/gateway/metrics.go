@@ -97,6 +97,7 @@ func (g *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	for _, e := range g.history.counts() {
 		fmt.Fprintf(&out, "medusa_serve_engine_changes_total{model=%s,state=%q} %d\n", label(e.model), e.state, e.n)
 	}
+	g.starts.write(&out, family)
 	family("medusa_serve_waiting", "gauge", "Requests without a turn.")
 	var states, running, hosts, shares strings.Builder
 	g.mu.Lock()
@@ -139,6 +140,16 @@ func (g *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&out, "medusa_serve_engine_metrics{model=%s,gpu=%s} %d\n", label(e.model), label(e.gpu), has)
 	}
 	merge(&out, engines, func(name string) bool { return ours[name] })
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write([]byte(out.String()))
+}
+
+// metrics are those of an agent: its picker has those of requests.
+func (n *Node) metrics(w http.ResponseWriter, _ *http.Request) {
+	var out strings.Builder
+	n.starts.write(&out, func(name, kind, help string) {
+		fmt.Fprintf(&out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	})
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(out.String()))
 }

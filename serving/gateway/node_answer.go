@@ -18,6 +18,7 @@ import (
 func (k *card) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /metrics", k.node.metrics)
 	mux.HandleFunc("GET "+link.ReportPath, k.report)
 	for _, e := range apirequest.Endpoints() {
 		mux.HandleFunc(e.Method+" "+e.Path, func(w http.ResponseWriter, r *http.Request) { k.answer(w, r, e) })

@@ -10,10 +10,13 @@ import (
 )
 
 // command returns the engine's command on a GPU, and whether its starts are restored. Then the command begins with `medusa restore`;
-// self is the path of medusa.
-func (m *Model) command(self, gpu string) (argv []string, restored bool) {
+// self is the path of medusa, status the file for its account of the start.
+func (m *Model) command(self, gpu, status string) (argv []string, restored bool) {
 	if restored = m.Artifact != ""; restored {
 		argv = []string{self, "restore"}
+		if status != "" {
+			argv = append(argv, "--status", status)
+		}
 		if m.Pool != "" {
 			argv = append(argv, "--pool", m.Pool)
 		}
@@ -32,13 +35,13 @@ func (m *Model) fill(gpu string) *strings.Replacer {
 	return strings.NewReplacer("{gpu}", gpu, "{name}", m.Name)
 }
 
-// process makes the engine of a model on a GPU.
-func (g *machine) process(m *Model, gpu string) agent.Engine {
+// process makes the engine of a model on a GPU. status is the file for its account of its start.
+func (g *machine) process(m *Model, gpu, status string) agent.Engine {
 	self, err := os.Executable()
 	if err != nil {
 		self = "medusa"
 	}
-	argv, restored := m.command(self, gpu)
+	argv, restored := m.command(self, gpu, status)
 	env := contract.Inherited()
 	if restored {
 		env = os.Environ()

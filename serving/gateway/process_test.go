@@ -18,7 +18,7 @@ func TestCommand(t *testing.T) {
 		{"a.medusa", "", []string{"/a", "/b"}, "medusa restore --weights /a --weights /b a.medusa -- engine --gpu 1 --name=a {port}"},
 	} {
 		m := &Model{Name: "a", Command: command, Artifact: row.artifact, Pool: row.pool, Weights: row.weights}
-		if argv, restored := m.command("medusa", "1"); strings.Join(argv, " ") != row.want || restored != (row.artifact != "") {
+		if argv, restored := m.command("medusa", "1", ""); strings.Join(argv, " ") != row.want || restored != (row.artifact != "") {
 			t.Errorf("%q restored %v, want %q", argv, restored, row.want)
 		}
 	}

@@ -30,6 +30,7 @@ type EngineReport struct {
 	Requests int         `json:"requests"`
 	Memory   float64     `json:"memory"`          // share of the GPU's
 	Error    string      `json:"error,omitempty"` // the reason of a failure
+	Start    *Start      `json:"start,omitempty"` // how its last start went
 }
 
 // ModelReport is a model of the file.
@@ -65,7 +66,7 @@ func (g *Server) report() *Report {
 			if at.State == agent.Cold {
 				continue
 			}
-			e := EngineReport{Model: m.Name, State: at.State, Since: at.Since, Requests: at.Requests, Memory: at.Memory}
+			e := EngineReport{Model: m.Name, State: at.State, Since: at.Since, Requests: at.Requests, Memory: at.Memory, Start: g.starts.of(m.Name, id)}
 			if at.Failure != nil {
 				e.Error = at.Failure.Error()
 			}
