@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 }
 
 func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
-	if err := errors.Join(checkDirs(o.Dirs), o.checkUntil()); err != nil {
+	if err := errors.Join(checkDirs(o.Dirs), o.checkUntil(), o.checkBefore()); err != nil {
 		return nil, err
 	}
 	dir, remove, err := o.Traces, func() {}, error(nil)

@@ -49,11 +49,11 @@ func (c *Client) bake(ctx context.Context, o BakeOptions) (ocispec.Descriptor, e
 	if err != nil {
 		return none, err
 	}
-	base, err := repository(o.Base)
+	base, err := c.repository(o.Base)
 	if err != nil {
 		return none, err
 	}
-	target, err := repository(o.Target)
+	target, err := c.repository(o.Target)
 	if err != nil {
 		return none, err
 	}

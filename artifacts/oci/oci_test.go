@@ -143,7 +143,7 @@ func TestForgedSignature(t *testing.T) {
 	evil := w.push(t, "m:evil", PushOptions{})
 	var index ocispec.Index
 	good := memregistry.Digest(w.Manifest("m", "good"))
-	repo, err := repository(w.host + "/m:good")
+	repo, err := (&Client{}).repository(w.host + "/m:good")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestReferences(t *testing.T) {
 func TestPlainHTTPOnlyForLoopback(t *testing.T) {
 	for host, want := range map[string]bool{"localhost:5000": true, "127.0.0.1:5000": true, "127.9.9.9": true, "[::1]:5000": true, "localhost": true,
 		"registry.example": false, "10.0.0.1:5000": false, "localhost.example:5000": false, "[2001:db8::1]:443": false} {
-		repo, err := repository(host + "/m:1")
+		repo, err := (&Client{}).repository(host + "/m:1")
 		if err == nil && repo.PlainHTTP != want || loopback(host) != want {
 			t.Errorf("%s: plain %v, %v", host, !want, err)
 		}
@@ -240,7 +240,7 @@ func TestPlainHTTPOnlyForLoopback(t *testing.T) {
 		{"https://registry.example/v2/", "http://localhost/x", false}, {"http://localhost/v2/", "http://127.0.0.1/x", true},
 		{"http://localhost/v2/", "http://blobs.example/x", false},
 	} {
-		if err := checkRedirect(to(row.to), []*http.Request{to(row.from)}); (err == nil) != row.ok {
+		if err := (&Client{}).checkRedirect(to(row.to), []*http.Request{to(row.from)}); (err == nil) != row.ok {
 			t.Errorf("%s to %s: %v", row.from, row.to, err)
 		}
 	}

@@ -37,7 +37,7 @@ func (c *Client) Pull(ctx context.Context, ref string, into *store.Store, o Pull
 
 func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o PullOptions) (*store.Pin, ocispec.Descriptor, error) {
 	none := ocispec.Descriptor{}
-	repo, err := repository(ref)
+	repo, err := c.repository(ref)
 	if err != nil {
 		return nil, none, err
 	}

@@ -39,7 +39,7 @@ func (c *Client) Push(ctx context.Context, path, ref string, o PushOptions) (str
 
 func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (ocispec.Descriptor, error) {
 	none := ocispec.Descriptor{}
-	repo, err := repository(ref)
+	repo, err := c.repository(ref)
 	if err != nil {
 		return none, err
 	}
@@ -61,7 +61,7 @@ func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (oci
 	config := describe(typeIdentity, identity)
 	var subject *ocispec.Descriptor
 	if o.Subject != "" {
-		if subject, err = resolveSubject(ctx, repo, o.Subject); err != nil {
+		if subject, err = c.resolveSubject(ctx, repo, o.Subject); err != nil {
 			return none, err
 		}
 	}
@@ -89,8 +89,8 @@ func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (oci
 }
 
 // resolveSubject finds the manifest that a reference names. Registries keep referrers in their subject's repository.
-func resolveSubject(ctx context.Context, repo *remote.Repository, ref string) (*ocispec.Descriptor, error) {
-	other, err := repository(ref)
+func (c *Client) resolveSubject(ctx context.Context, repo *remote.Repository, ref string) (*ocispec.Descriptor, error) {
+	other, err := c.repository(ref)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,15 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +28,8 @@ const silence = 30 * time.Second
 
 // Client talks to registries. The zero value is ready for use.
 type Client struct {
+	PlainHTTP bool   // also to registries that are not on the loopback interface
+	CAFile    string // PEM file with authorities that are trusted besides the system's; empty: none
 	// Progress receives the progress of the current transfer in bytes; may be nil.
 	Progress func(done, total int64)
 }
@@ -36,8 +41,8 @@ func (c *Client) progress(done, total int64) {
 }
 
 // repository opens a reference's repository with the credentials of the docker configuration. It uses plain HTTP for registries
-// on the loopback interface, and HTTPS for all others.
-func repository(ref string) (*remote.Repository, error) {
+// on the loopback interface, and HTTPS for all others unless PlainHTTP is set.
+func (c *Client) repository(ref string) (*remote.Repository, error) {
 	repo, err := remote.NewRepository(ref)
 	if err != nil {
 		return nil, fmt.Errorf("read reference %q: %w (want REGISTRY/REPOSITORY:TAG or ...@sha256:DIGEST)", ref, err)
@@ -46,10 +51,14 @@ func repository(ref string) (*remote.Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read docker configuration: %w", err)
 	}
+	roots, err := c.authorities()
+	if err != nil {
+		return nil, err
+	}
 	// mutant: plain HTTP only for loopback
-	repo.PlainHTTP = loopback(repo.Reference.Host())
+	repo.PlainHTTP = loopback(repo.Reference.Host()) && c.CAFile == "" || c.PlainHTTP
 	repo.Client = &auth.Client{
-		Client:     &http.Client{Transport: transport(), CheckRedirect: checkRedirect},
+		Client:     &http.Client{Transport: transport(roots), CheckRedirect: c.checkRedirect},
 		Cache:      auth.NewCache(),
 		Credential: credentials.Credential(store),
 		Header:     http.Header{"User-Agent": {"medusa"}},
@@ -70,19 +79,41 @@ func loopback(host string) bool {
 }
 
 // checkRedirect lets a registry redirect to a blob store, but not from HTTPS to HTTP.
-func checkRedirect(req *http.Request, via []*http.Request) error {
+func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than 10 redirects")
 	}
 	// mutant: redirects stay encrypted
-	if req.URL.Scheme != "https" && !(loopback(req.URL.Host) && loopback(via[0].URL.Host)) {
+	if req.URL.Scheme != "https" && !(loopback(req.URL.Host) && loopback(via[0].URL.Host)) && !(c.PlainHTTP && via[0].URL.Scheme == "http") {
 		return fmt.Errorf("redirect to %s is not encrypted", (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}).String())
 	}
 	return nil
 }
 
-func transport() http.RoundTripper {
+// authorities returns the system's, with those of CAFile; nil: the system's.
+func (c *Client) authorities() (*x509.CertPool, error) {
+	if c.CAFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read authorities: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("read authorities: %s has no certificate (PEM)", c.CAFile)
+	}
+	return roots, nil
+}
+
+func transport(roots *x509.CertPool) http.RoundTripper {
 	base := http.DefaultTransport.(*http.Transport).Clone()
+	if roots != nil {
+		base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
 	base.ResponseHeaderTimeout = silence
 	return &retry.Transport{Base: &impatient{base}, Policy: func() retry.Policy {
 		return &retry.GenericPolicy{Retryable: retryable, Backoff: retry.ExponentialBackoff(2*firstPause, 2, 0.1), MinWait: firstPause,

@@ -8,11 +8,13 @@ import (
 
 	"medusa/artifacts/oci"
 	"medusa/internal/contract"
+	"medusa/restore/supervisor"
 )
 
 func newBakeCmd() *cobra.Command {
 	var o oci.BakeOptions
 	var key string
+	client := &oci.Client{}
 	cmd := &cobra.Command{
 		Use:   "bake --base IMAGE --artifact FILE -t REGISTRY/REPOSITORY:TAG",
 		Short: "Append an artifact to a container image",
@@ -27,11 +29,18 @@ If medusa pull -o FILE left FILE.proof, that file is added too. --verify KEY dem
 			if o.Base == "" || o.Artifact == "" || o.Target == "" {
 				return usageError{errors.New("bake needs --base, --artifact and --tag")}
 			}
+			path, release, err := supervisor.File(o.Artifact)
+			if err != nil {
+				return err
+			}
+			defer release()
+			o.Artifact = path
 			if err := trusted(cmd, o.Artifact, key); err != nil {
 				return err
 			}
 			bar, done := transferBar(cmd.ErrOrStderr(), "push")
-			digest, err := (&oci.Client{Progress: bar}).Bake(cmd.Context(), o)
+			client.Progress = bar
+			digest, err := client.Bake(cmd.Context(), o)
 			done()
 			if err != nil {
 				return err
@@ -41,8 +50,9 @@ If medusa pull -o FILE left FILE.proof, that file is added too. --verify KEY dem
 		},
 	}
 	verifyFlag(cmd, &key)
+	registryFlags(cmd, client)
 	cmd.Flags().StringVar(&o.Base, "base", "", "reference to the image to start from")
-	cmd.Flags().StringVar(&o.Artifact, "artifact", "", "artifact file")
+	cmd.Flags().StringVar(&o.Artifact, "artifact", "", "artifact: a file, or a name or digest in the cache")
 	cmd.Flags().StringVarP(&o.Target, "tag", "t", "", "reference for the result")
 	cmd.Flags().StringVar(&o.Platform, "platform", "", "platform to take from a multi-platform base, such as linux/arm64 (default: this machine's)")
 	cmd.Flags().StringVar(&o.Python, "precompile", "", "interpreter that compiles the image's Python sources, such as python3.12")

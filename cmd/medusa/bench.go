@@ -24,8 +24,9 @@ func newBenchCmd() *cobra.Command {
 	var page string
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
-		Use:   "bench ARTIFACT -- ENGINE [ARG...]",
-		Short: "Compare the times of native and restored starts of an engine",
+		Use:                   "bench [flags] ARTIFACT -- ENGINE [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Compare the times of native and restored starts of an engine",
 		Long: `Starts the engine natively and restored, in turns. Prints the median time of each phase up to ready, and the ratio of the
 native start to each other mode. The engine's command must end by itself, or be a server: then name its --health address. With
 --request and --body the start ends with the answer to a first request.

@@ -23,12 +23,12 @@ func newCacheCmd() *cobra.Command {
 		Short: "Show, shrink and check the local cache of artifacts",
 		Long: `The cache is the directory $` + contract.EnvCache + `, or else medusa below the user's cache directory. It holds at most $` + contract.EnvCacheLimit + `
 bytes (suffixes K, M, G, T; default 20G). The least recently used artifacts are removed first. Artifacts that running engines use stay.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: known,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("cache needs ls, add, prune or verify")}
+			return usageError{errors.New("cache needs ls, add, rm, prune or verify")}
 		},
 	}
-	cmd.AddCommand(newCacheLsCmd(), newCacheAddCmd(), newCachePruneCmd(), newCacheVerifyCmd())
+	cmd.AddCommand(newCacheLsCmd(), newCacheAddCmd(), newCacheRmCmd(), newCachePruneCmd(), newCacheVerifyCmd())
 	return cmd
 }
 
@@ -105,6 +105,33 @@ func newCacheAddCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name under which to find it")
 	return cmd
+}
+
+func newCacheRmCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME|DIGEST...",
+		Short: "Remove artifacts that no engine uses",
+		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return cachedNames(begun), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			for _, ref := range args {
+				e, err := s.Remove(ref)
+				if err != nil {
+					return err
+				}
+				if _, err := printable.Fprintf(cmd.OutOrStdout(), "%s\n", e.Digest); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 func newCachePruneCmd() *cobra.Command {

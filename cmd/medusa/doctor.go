@@ -19,7 +19,7 @@ var errUnfit = errors.New("examine: something that Medusa needs is missing")
 func newDoctorCmd() *cobra.Command {
 	var format, relax string
 	cmd := &cobra.Command{
-		Use:   "doctor [FILE...]",
+		Use:   "doctor [ARTIFACT...]",
 		Short: "Check GPU, driver and Medusa's parts, and whether artifacts can be restored here",
 		Long: `Looks for Medusa's parts, tries the driver's features in a separate process, and compares artifacts with this machine.
 A feature is available, not supported, or inconclusive if the driver failed for another reason. Engine and model are not

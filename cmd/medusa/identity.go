@@ -13,13 +13,15 @@ import (
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
+	"medusa/restore/supervisor"
 )
 
 func newIdentityCmd() *cobra.Command {
 	var against, format, relax string
 	cmd := &cobra.Command{
-		Use:   "identity [--against FILE] -- ENGINE [ARG...]",
-		Short: "Print the identity that an artifact for an engine command must match",
+		Use:                   "identity [--against ARTIFACT] -- ENGINE [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Print the identity that an artifact for an engine command must match",
 		Long: `Starts the engine natively, only until it has stated its identity. Prints the factors of engine, model and GPU, the effect of a
 difference in each, and the digest of the canonical document. With --against it lists the factors in which FILE differs, and
 exits with 3 if FILE cannot be used. Several worker processes are printed one after another, by rank.`,
@@ -42,6 +44,12 @@ exits with 3 if FILE cannot be used. Several worker processes are printed one af
 			}
 			o := materialize.Options{Argv: argv, Library: library}
 			if against != "" {
+				path, release, err := supervisor.File(against)
+				if err != nil {
+					return err
+				}
+				defer release()
+				against = path
 				m, err := artifacts.ReadRankManifest(against, 0)
 				if err != nil {
 					return err
@@ -60,7 +68,7 @@ exits with 3 if FILE cannot be used. Several worker processes are printed one af
 			return compareIdentities(cmd.OutOrStdout(), against, got, relaxed, format)
 		},
 	}
-	cmd.Flags().StringVar(&against, "against", "", "artifact to compare with")
+	cmd.Flags().StringVar(&against, "against", "", "artifact to compare with: a file, or a name or digest in the cache")
 	cmd.Flags().StringVar(&relax, "relax", "", "with --against: factors that may differ, as in restore")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return cmd

@@ -25,7 +25,7 @@ type inspection struct {
 func newInspectCmd() *cobra.Command {
 	var o inspection
 	cmd := &cobra.Command{
-		Use:   "inspect FILE",
+		Use:   "inspect ARTIFACT",
 		Short: "Show the contents of an artifact or a trace",
 		Long: `Shows an artifact's overview or one of its parts. Parameters of a graph's nodes are shown by the kernel's layout, as constants
 or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the order in which the engine made them.`,

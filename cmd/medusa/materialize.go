@@ -26,8 +26,9 @@ func newMaterializeCmd() *cobra.Command {
 	var communicator string
 	var dirs []string
 	cmd := &cobra.Command{
-		Use:   "materialize -o FILE -- ENGINE [ARG...]",
-		Short: "Record an engine's start, compile its graphs and verify the artifact",
+		Use:                   "materialize [flags] -o FILE -- ENGINE [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Record an engine's start, compile its graphs and verify the artifact",
 		Long: `Starts the engine five times: once to profile the KV cache, twice to record its graphs with memory at different
 addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree. If the engine fails,
 all that it printed in that start is in FILE.log.

@@ -7,16 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
-// steps shows which step of a command runs, and for how long already. On a terminal it is a bar, otherwise a line at the step's
-// beginning and one from time to time, since a step may take minutes. At a step's end a line shows how long it took.
+// steps shows which step of a command runs, and for how long already. On a terminal it is one line, which is written anew. Otherwise it is a line at the
+// step's beginning and one from time to time, since a step may take minutes. At a step's end a line shows how long it took.
 type steps struct {
 	mu    sync.Mutex
 	w     io.Writer
-	bar   *progressbar.ProgressBar // nil: lines are printed instead
+	width func() int // of the terminal; nil: none
 	i, n  int
 	what  string
 	began time.Time
@@ -25,21 +24,27 @@ type steps struct {
 }
 
 const (
-	barEvery  = time.Second
+	liveEvery = time.Second
 	lineEvery = 30 * time.Second
 )
 
-// progress shows steps on standard error. If bar is false they are always lines.
-func progress(w io.Writer, bar bool) (step func(i, n int, what string), done func()) {
+// progress shows steps on standard error. If live is false they are always lines.
+func progress(w io.Writer, live bool) (step func(i, n int, what string), done func()) {
 	f, ok := w.(*os.File)
-	if bar && ok && term.IsTerminal(int(f.Fd())) {
-		return newSteps(w, true, barEvery)
+	if live && ok && term.IsTerminal(int(f.Fd())) {
+		return newSteps(w, func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 80
+			}
+			return width
+		}, liveEvery)
 	}
-	return newSteps(w, false, lineEvery)
+	return newSteps(w, nil, lineEvery)
 }
 
-func newSteps(w io.Writer, bar bool, every time.Duration) (step func(i, n int, what string), done func()) {
-	s := &steps{w: w, end: make(chan struct{})}
+func newSteps(w io.Writer, width func() int, every time.Duration) (step func(i, n int, what string), done func()) {
+	s := &steps{w: w, width: width, end: make(chan struct{})}
 	s.ended.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -52,24 +57,28 @@ func newSteps(w io.Writer, bar bool, every time.Duration) (step func(i, n int, w
 			}
 		}
 	})
-	return func(i, n int, what string) { s.step(i, n, what, bar) }, s.done
+	return s.step, s.done
 }
 
-func (s *steps) step(i, n int, what string, bar bool) {
+func (s *steps) step(i, n int, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.took()
 	s.i, s.n, s.what, s.began = i, n, what, time.Now()
-	if !bar {
-		fmt.Fprintf(s.w, "[%d/%d] %s\n", i+1, n, what)
+	s.write("[%d/%d] %s", i+1, n, what)
+}
+
+// write writes a line that may be written over on a terminal. A longer one would begin a second line there.
+func (s *steps) write(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.width == nil {
+		fmt.Fprintln(s.w, text)
 		return
 	}
-	if s.bar == nil {
-		s.bar = progressbar.NewOptions(n, progressbar.OptionSetWriter(s.w), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(24), progressbar.OptionShowCount())
+	if most := max(1, s.width()-1); len(text) > most {
+		text = text[:most]
 	}
-	s.bar.Describe(what)
-	s.bar.Set(i)
+	fmt.Fprintf(s.w, "\r%s\x1b[K", text)
 }
 
 // took prints the time of the step that has ended, if one has begun.
@@ -77,22 +86,17 @@ func (s *steps) took() {
 	if s.n == 0 {
 		return
 	}
-	if s.bar != nil {
-		s.bar.Clear()
+	s.write("[%d/%d] %s: %.1f s", s.i+1, s.n, s.what, time.Since(s.began).Seconds())
+	if s.width != nil {
+		fmt.Fprintln(s.w)
 	}
-	fmt.Fprintf(s.w, "[%d/%d] %s: %.1f s\n", s.i+1, s.n, s.what, time.Since(s.began).Seconds())
 }
 
 func (s *steps) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	took := int(time.Since(s.began).Seconds())
-	switch {
-	case s.n == 0: // no step has begun
-	case s.bar != nil:
-		s.bar.Describe(fmt.Sprintf("%s, %d s", s.what, took))
-	default:
-		fmt.Fprintf(s.w, "[%d/%d] %s, %d s\n", s.i+1, s.n, s.what, took)
+	if s.n > 0 {
+		s.write("[%d/%d] %s, %d s", s.i+1, s.n, s.what, int(time.Since(s.began).Seconds()))
 	}
 }
 
@@ -101,7 +105,4 @@ func (s *steps) done() {
 	close(s.end)
 	s.ended.Wait()
 	s.took()
-	if s.bar != nil {
-		s.bar.Finish()
-	}
 }

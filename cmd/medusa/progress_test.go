@@ -30,14 +30,19 @@ func (s *said) String() string {
 // The seconds of a long step are shown until it ends, and not after that.
 func TestStepsShowSeconds(t *testing.T) {
 	for _, row := range []struct {
-		bar  bool
-		want string
+		width int
+		want  string
 	}{
-		{false, `(?m)^\[2/6\] record, \d+ s$`},
-		{true, `record, \d+ s`},
+		{0, `(?m)^\[2/6\] record, \d+ s$`},
+		{80, `\r\[2/6\] record, \d+ s\x1b\[K`},
+		{14, `\r\[2/6\] record\x1b\[K`},
 	} {
+		width := func() int { return row.width }
+		if row.width == 0 {
+			width = nil
+		}
 		out := &said{}
-		step, done := newSteps(out, row.bar, 2*time.Millisecond)
+		step, done := newSteps(out, width, 2*time.Millisecond)
 		step(0, 6, "profile")
 		step(1, 6, "record")
 		for began := time.Now(); !regexp.MustCompile(row.want).MatchString(out.String()) && time.Since(began) < 10*time.Second; {
@@ -45,12 +50,12 @@ func TestStepsShowSeconds(t *testing.T) {
 		}
 		done()
 		text := out.String()
-		if !regexp.MustCompile(row.want).MatchString(text) || !row.bar && !strings.HasPrefix(text, "[1/6] profile\n") {
-			t.Errorf("bar %v: %q, want %s", row.bar, text, row.want)
+		if !regexp.MustCompile(row.want).MatchString(text) || row.width == 0 && !strings.HasPrefix(text, "[1/6] profile\n") {
+			t.Errorf("width %d: %q, want %s", row.width, text, row.want)
 		}
 		time.Sleep(20 * time.Millisecond)
 		if later := out.String(); later != text {
-			t.Errorf("bar %v: wrote %q after the end", row.bar, strings.TrimPrefix(later, text))
+			t.Errorf("width %d: wrote %q after the end", row.width, strings.TrimPrefix(later, text))
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -73,6 +75,9 @@ func TestExitCodes(t *testing.T) {
 		{store.ErrDigest, 5},
 		{&trace.Error{}, 5},
 		{childExit(86), 86},
+		{&exec.Error{Name: "engine", Err: exec.ErrNotFound}, 127},
+		{interrupted(syscall.SIGINT), 130},
+		{interrupted(syscall.SIGTERM), 143},
 	} {
 		err := tt.err
 		if err != nil {

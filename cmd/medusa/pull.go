@@ -22,6 +22,7 @@ import (
 func newPullCmd() *cobra.Command {
 	var gpu, key, output string
 	var match []string
+	client := &oci.Client{}
 	cmd := &cobra.Command{
 		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
 		Short: "Fetch an artifact from an OCI registry into the cache",
@@ -48,7 +49,7 @@ index, the artifact is chosen by --gpu and --match, or else by the GPU of this m
 				return err
 			}
 			bar, done := transferBar(cmd.ErrOrStderr(), "pull")
-			client := &oci.Client{Progress: bar}
+			client.Progress = bar
 			pin, _, err := client.Pull(cmd.Context(), args[0], cache, o)
 			var ambiguous *oci.AmbiguousError
 			if local := localGPU(); errors.As(err, &ambiguous) && ambiguous.Found > 1 && gpu == "" && local != "" {
@@ -77,6 +78,7 @@ index, the artifact is chosen by --gpu and --match, or else by the GPU of this m
 	cmd.Flags().StringVar(&gpu, "gpu", "", "if the reference is an index: take the artifact for the GPU with this name")
 	cmd.Flags().StringArrayVar(&match, "match", nil, "if the reference is an index: take the artifact with this factor (KEY=VALUE, repeatable)")
 	verifyFlag(cmd, &key)
+	registryFlags(cmd, client)
 	return cmd
 }
 

@@ -18,10 +18,11 @@ import (
 func newPushCmd() *cobra.Command {
 	var o oci.PushOptions
 	var key string
+	client := &oci.Client{}
 	cmd := &cobra.Command{
-		Use:   "push FILE REGISTRY/REPOSITORY:TAG",
+		Use:   "push ARTIFACT REGISTRY/REPOSITORY:TAG",
 		Short: "Upload an artifact to an OCI registry",
-		Long: `Uploads FILE and prints the manifest's digest. Credentials come from the docker configuration. With --add the tag names an
+		Long: `Uploads the artifact and prints the manifest's digest. Credentials come from the docker configuration (docker login). With --add the tag names an
 index with an entry for each GPU's artifact. With --sign the manifest is signed for pull --verify. --version N is signed too:
 a policy can demand a least version, so that nobody can bring back an old artifact.`,
 		Example: "  medusa push llama.medusa registry.example/llm/llama:v1 --add --sign release.key",
@@ -37,7 +38,8 @@ a policy can demand a least version, so that nobody can bring back an old artifa
 				}
 			}
 			bar, done := transferBar(cmd.ErrOrStderr(), "push")
-			digest, err := (&oci.Client{Progress: bar}).Push(cmd.Context(), args[0], args[1], o)
+			client.Progress = bar
+			digest, err := client.Push(cmd.Context(), args[0], args[1], o)
 			done()
 			if err != nil {
 				return err
@@ -46,11 +48,18 @@ a policy can demand a least version, so that nobody can bring back an old artifa
 			return err
 		},
 	}
+	registryFlags(cmd, client)
 	cmd.Flags().BoolVar(&o.Add, "add", false, "add to the index that the tag names")
 	cmd.Flags().StringVar(&key, "sign", "", "private key to sign with (PEM, Ed25519)")
 	cmd.Flags().Uint64Var(&o.Version, "version", 0, "version number to sign with the artifact, larger than earlier ones (0: none)")
 	cmd.Flags().StringVar(&o.Subject, "subject", "", "reference in the same repository that the artifact belongs to, such as the model's image")
 	return cmd
+}
+
+// registryFlags are those of all commands that talk to registries. docker login stores credentials.
+func registryFlags(cmd *cobra.Command, c *oci.Client) {
+	cmd.Flags().BoolVar(&c.PlainHTTP, "plain-http", false, "talk to the registry without encryption (a loopback address needs no flag)")
+	cmd.Flags().StringVar(&c.CAFile, "ca-file", "", "certificates of authorities that the registry's certificate may come from (PEM)")
 }
 
 // transferBar shows a progress bar if standard error is a terminal, and otherwise shows no progress.
@@ -60,7 +69,7 @@ func transferBar(w io.Writer, what string) (step func(done, total int64), finish
 		return nil, func() {}
 	}
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetWidth(12), progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	return func(done, total int64) {
 		if bar.GetMax64() != total {

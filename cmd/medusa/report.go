@@ -13,7 +13,7 @@ func newReportCmd() *cobra.Command {
 	var output string
 	var rank int
 	cmd := &cobra.Command{
-		Use:   "report FILE -o PAGE",
+		Use:   "report ARTIFACT -o PAGE",
 		Short: "Write one HTML page about an artifact",
 		Long: `Writes one self-contained page: the stages of native and restored starts, memory by phase, kernels by count, graph sizes, the
 sections of the file and its identity. The page needs no network and runs no script.`,

@@ -21,8 +21,9 @@ func newRestoreCmd() *cobra.Command {
 	var match, dirs []string
 	var relax, addresses string
 	cmd := &cobra.Command{
-		Use:   "restore [ARTIFACT] -- ENGINE [ARG...]",
-		Short: "Start an engine with its graphs restored",
+		Use:                   "restore [flags] [ARTIFACT] -- ENGINE [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Start an engine with its graphs restored",
 		Long: `Starts the engine and restores the graphs of an artifact, instead of the profile forward, warm-up and capture.
 
 ARTIFACT is a file if it begins with /, ./ or ../ or ends in .medusa. Otherwise it is a digest in the cache (sha256:...) or a

@@ -6,14 +6,17 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"medusa/internal/printable"
 	"medusa/internal/private"
+	"medusa/restore/supervisor"
 	"medusa/serving/dispatch"
 	"medusa/serving/gateway"
 )
@@ -41,6 +44,11 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 			spec, err := gateway.Load(args[0])
 			if err != nil {
 				return err
+			}
+			if err := absent(spec); check && err != nil {
+				return err
+			} else if err != nil {
+				printable.Fprintf(cmd.ErrOrStderr(), "medusa: %v\n", err)
 			}
 			if check {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
@@ -73,6 +81,26 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 	cmd.Flags().BoolVar(&check, "check", false, "only check the file")
 	cmd.Flags().StringVar(&decisions, "decisions", "", "write each decision to this file")
 	return cmd
+}
+
+// absent lists the commands and artifacts of a file that do not exist.
+func absent(spec *gateway.Spec) error {
+	var all []string
+	for _, m := range spec.Models {
+		if _, err := exec.LookPath(m.Command[0]); err != nil && !strings.Contains(m.Command[0], "{") {
+			all = append(all, fmt.Sprintf("model %s: %v", m.Name, err))
+		}
+		if m.Artifact == "" {
+			continue
+		}
+		if err := (supervisor.Choice{Ref: m.Artifact}).Exists(); err != nil {
+			all = append(all, fmt.Sprintf("model %s: artifact: %v", m.Name, err))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("check configuration: %s", strings.Join(all, "; "))
 }
 
 // reloadAt reads the file again at each signal. It goes on until the command ends.

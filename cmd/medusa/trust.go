@@ -5,6 +5,7 @@ import (
 
 	"medusa/artifacts/trust"
 	"medusa/internal/printable"
+	"medusa/restore/supervisor"
 )
 
 // trusted asks the policy (MEDUSA_TRUST) whether an artifact file may be used. A non-empty key narrows the policy to that key.
@@ -13,7 +14,7 @@ func trusted(cmd *cobra.Command, path, key string) error {
 	if err != nil {
 		return err
 	}
-	warning, err := policy.JudgeFile(path)
+	warning, err := supervisor.Judge(path, policy)
 	if warning != "" {
 		printable.Fprintf(cmd.ErrOrStderr(), "medusa: %s\n", warning)
 	}

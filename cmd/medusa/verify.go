@@ -22,8 +22,9 @@ func newVerifyCmd() *cobra.Command {
 	var verbose bool
 	var key string
 	cmd := &cobra.Command{
-		Use:   "verify FILE [-- ENGINE [ARG...]]",
-		Short: "Check an artifact; given an engine, compare restored with native graphs again",
+		Use:                   "verify [flags] ARTIFACT [-- ENGINE [ARG...]]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Check an artifact; given an engine, compare restored with native graphs again",
 		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, the
 signature in FILE.proof is checked first; medusa pull -o FILE writes it. With an engine command it also repeats the verification
 of materialize: the engine starts natively and restored, both replay every graph on the same data, and all memory written is

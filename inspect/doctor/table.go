@@ -30,10 +30,19 @@ func (t table) write(w io.Writer) error {
 	}
 	var first, second int
 	for _, row := range t {
-		first, second = max(first, longest(wrap(row[0], narrow))), max(second, utf8.RuneCountInString(row[1]))
+		if n := longest(wrap(row[0], narrow)); n <= narrow {
+			first = max(first, n)
+		}
+		second = max(second, utf8.RuneCountInString(row[1]))
 	}
 	for _, row := range t {
 		names, texts := wrap(row[0], narrow), wrap(row[2], width-first-second-4)
+		if longest(names) > narrow { // a path has a line of its own
+			if _, err := printable.Fprintf(w, "%s\n", row[0]); err != nil {
+				return err
+			}
+			names = nil
+		}
 		for i := range max(len(names), len(texts)) {
 			line := fmt.Sprintf("%-*s  %-*s  %s", first, cell(names, i), second, cell(row[1:2], i), cell(texts, i))
 			if _, err := printable.Fprintf(w, "%s\n", strings.TrimRight(line, " ")); err != nil {

@@ -99,6 +99,9 @@ func ReadStatus(socket string) (*Status, error) {
 
 // dial connects to this user's pool.
 func dial(socket string) (*net.UnixConn, error) {
+	if _, err := os.Lstat(socket); errors.Is(err, os.ErrNotExist) {
+		return nil, err // its folder does not matter
+	}
 	if err := checkFolder(folderOf(socket)); err != nil {
 		return nil, err
 	}

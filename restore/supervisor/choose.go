@@ -111,6 +111,52 @@ func (c Choice) hint(err error) error {
 	return err
 }
 
+// File returns the file that a command line means: that file, or an artifact of the cache by its digest or a name. It stays until release.
+func File(ref string) (path string, release func(), err error) {
+	release = func() {}
+	if _, err := os.Stat(ref); err == nil || isPath(ref) {
+		return ref, release, nil // the reader says what is wrong with it
+	}
+	cache, err := store.FromEnv()
+	if err != nil {
+		return "", release, err
+	}
+	entry, err := cache.Find(ref)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", release, fmt.Errorf("find artifact %s: there is no such file, and no such name or digest in the cache (medusa cache ls)", ref)
+	}
+	if err != nil {
+		return "", release, err
+	}
+	pin, err := cache.Pin(entry.Digest)
+	if err != nil {
+		return "", release, err
+	}
+	return pin.Path, func() { _ = pin.Close() }, nil
+}
+
+// Judge asks the policy about a file of File.
+func Judge(path string, policy *trust.Policy) (warning string, err error) {
+	cache, err := store.FromEnv()
+	if err != nil || filepath.Dir(path) != cache.Dir() {
+		return policy.JudgeFile(path)
+	}
+	return judge(cache, policy, "sha256:"+strings.TrimSuffix(filepath.Base(path), artifacts.Suffix), "")
+}
+
+// Exists returns the reason why there is no such artifact.
+func (c Choice) Exists() error {
+	if isPath(c.Ref) {
+		_, err := os.Stat(c.Ref)
+		return err
+	}
+	cache, err := store.FromEnv()
+	if err == nil {
+		_, err = cache.Find(c.Ref)
+	}
+	return err
+}
+
 // match returns the last used of the artifacts that have the factors, provided that they are all for the same.
 func match(cache *store.Store, factors []artifacts.Factor) (store.Entry, error) {
 	found, identities, err := cache.Match(factors)

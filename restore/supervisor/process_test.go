@@ -180,8 +180,8 @@ func TestNothingIsPlaced(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{"no engine", thisGPU, 1, "", nil, []string{"no-such-engine"}, false, 1, "no-such-engine"},
-		{"no engine, place", thisGPU, 1, "", []string{"--dir", "triton=" + place}, []string{"no-such-engine"}, false, 1, "no-such-engine"},
+		{"no engine", thisGPU, 1, "", nil, []string{"no-such-engine"}, false, 127, "no-such-engine"},
+		{"no engine, place", thisGPU, 1, "", []string{"--dir", "triton=" + place}, []string{"no-such-engine"}, false, 127, "no-such-engine"},
 		{"another GPU", "Another GPU", 1, "", nil, []string{"true"}, false, 0, "gpu.name: want \"Another GPU\", got \"Simulated GPU\""},
 		{"another GPU, place", "Another GPU", 1, "", []string{"--dir", "triton=" + place}, []string{"true"}, false, 0, "directories stay packed"},
 		{"another GPU, strict", "Another GPU", 1, "", nil, []string{"echo", "served"}, true, 3, "gpu.name"},
