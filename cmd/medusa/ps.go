@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/internal/contract"
 	"medusa/internal/printable"
 	"medusa/restore/supervisor"
 )
@@ -16,7 +17,7 @@ func newPsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List running engines, and whether they were restored",
-		Long: `Lists this user's engines that run under medusa restore, under medusa serve or with $MEDUSA_ARTIFACT, and how their starts went: restored, or
+		Long: `Lists this user's engines that run under medusa restore, under medusa serve or with $` + contract.EnvArtifact + `, and how their starts went: restored, or
 native with the reason. READY is the number of seconds from the engine's first phase until it was ready.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
