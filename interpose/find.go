@@ -50,13 +50,21 @@ func findLibrary() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find interposer: %w", err)
 	}
-	for _, place := range places {
-		found, err := filepath.Glob(filepath.Join(filepath.Dir(exe), place, LibraryName))
-		if err == nil && len(found) > 0 {
-			return filepath.Clean(found[0]), nil
-		}
+	if path := installed(filepath.Dir(exe)); path != "" {
+		return path, nil
 	}
 	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", errNoLibrary, exe)
+}
+
+// installed is the interposer of the installation whose command is in a folder, or "".
+func installed(dir string) string {
+	for _, place := range places {
+		found, err := filepath.Glob(filepath.Join(dir, place, LibraryName))
+		if err == nil && len(found) > 0 {
+			return filepath.Clean(found[0])
+		}
+	}
+	return ""
 }
 
 // Plugins returns the folder of the plug-ins for engines in Python, beside the interposer. It is empty for an interposer of a wheel: there the engine's
