@@ -199,6 +199,7 @@ var plugins = []mutant{
 	state("another tensor of the same shape", replace("now if now != was else", "now if True else"), "State.test_tensors"),
 	state("changes that are listed", replace("not any", "any"), "State.test_lost"),
 	logic("reason of a start that its environment switched on", never, "Platform.test_reason_of_an_attached_start"),
+	{"strict start that is native", never, "./runners/torch/test/test_attach.py", "Attach.test_strict_without_a_command"},
 	{"strict start that cannot be prepared", never, "./runners/torch/test/test_attach.py", "Attach.test_strict"},
 	{"two versions of Medusa", never, "./runners/torch/test/test_attach.py", "Attach.test_versions"},
 	logic("platform of others", replace("is not None", "is None"), "Platform.test_rival"),

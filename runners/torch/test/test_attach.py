@@ -82,8 +82,14 @@ class Attach(unittest.TestCase):
     def test_strict(self):
         os.environ["MEDUSA_STRICT"] = "1"
         with self.assertRaises(SystemExit) as ended:
-            self.run_with("exit 3")
+            self.run_with("exit 5")
         self.end()
+        self.assertEqual(ended.exception.code, 5)
+
+    def test_strict_without_a_command(self):
+        os.environ["MEDUSA_STRICT"] = "1"
+        with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()):
+            self.attach.native("unsupported", "x")
         self.assertEqual(ended.exception.code, 3)
 
     def test_no_command(self):

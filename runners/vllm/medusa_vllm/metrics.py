@@ -35,10 +35,10 @@ CACHE = {
 ENDING = ".kv"  # suffix of the file with the cache's size, beside the status
 
 
-def place():
-    """The file of the status; one of this server's own if the user named none."""
+def place(reports=False):
+    """The file of the status; one of this server's own if the user named none. reports: this start has something to report, whatever its run."""
     path = os.environ.get(contract.ENV_STATUS)
-    if not path and os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE:
+    if not path and (reports or os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE):
         folder = tempfile.TemporaryDirectory(prefix="medusa-")
         atexit.register(folder.cleanup)
         path = os.environ[contract.ENV_STATUS] = os.path.join(folder.name, "status.json")

@@ -23,6 +23,7 @@ def native(reason):
     # mutant: reason of a start that its environment switched on
     if attach.wanted() or attach.attached():
         attach.native("unsupported", reason)
+        metrics.place(True)
     try:
         session = medusa.Session()
         session.refuse(reason)

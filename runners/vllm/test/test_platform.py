@@ -54,8 +54,9 @@ class Platform(unittest.TestCase):
         for attached in (False, True):
             said = mock.Mock()
             said.attach.attached.return_value, said.attach.wanted.return_value = attached, False
-            with mock.patch.dict(sys.modules, {"medusa_graphs": said}), mock.patch.dict(os.environ):
+            with mock.patch.dict(sys.modules, {"medusa_graphs": said}), mock.patch.dict(os.environ, {"MEDUSA_STATUS": ""}):
                 platform.native("rival")
+                self.assertEqual(bool(os.environ["MEDUSA_STATUS"]), attached)  # for the metrics
             self.assertEqual(said.attach.native.mock_calls, [mock.call("unsupported", "rival")] if attached else [])
             said.Session.return_value.refuse.assert_called_once_with("rival")
 

@@ -118,6 +118,7 @@ def main():
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     metrics, lines = server.serve("two versions", MEDUSA_ARTIFACT=artifact, PYTHONPATH=other + ":" + server.site)
+    check("two versions: metrics", 'medusa_starts_total{reason="unsupported",status="native"} 1.0' in metrics, metrics)
     check("two versions: lines", len(lines) == 1 and "several versions of Medusa are installed: 9." in lines[0], lines)
     check("no process is left", not keepers(), keepers())
     print(f"test-vllm-wheel: PASS device=simulated graphs={GRAPHS} starts=7")

@@ -17,6 +17,7 @@ from . import contract
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 DISTRIBUTION = "medusa-graphs"
+STRICT = 3  # exit status of a start that would be native, as medusa restore has it
 _keeper = None  # its input ends with this process
 
 
@@ -44,7 +45,7 @@ def attach():
         code = _keeper.wait()
         # mutant: strict start that cannot be prepared
         if os.environ.get(contract.ENV_STRICT) == "1":
-            sys.exit(code or 1)
+            sys.exit(code or 1)  # it has said why
         return native("internal", f"{command} hold ended with exit status {code}")
     for name, value in json.loads(line).items():
         if value is None:
@@ -56,6 +57,9 @@ def attach():
 def native(reason, detail):
     """Makes the rest of this start native, for all processes of the engine."""
     print(f"medusa: native start: {reason}: {detail}", file=sys.stderr, flush=True)
+    # mutant: strict start that is native
+    if os.environ.get(contract.ENV_STRICT) == "1":
+        sys.exit(STRICT)
     for name in contract.ENV_ARTIFACT, contract.ENV_RUN:
         os.environ.pop(name, None)
     os.environ[contract.ENV_NATIVE] = f"{reason}: {detail}"
