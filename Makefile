@@ -63,6 +63,7 @@ ifeq ($(ENGINE),vllm)
 demo: demo-vllm
 else
 demo:
+	$(if $(ENGINE),$(error ENGINE=$(ENGINE): the demo knows vllm))
 	echo "building (a minute or two the first time)"
 	$(MAKE) --no-print-directory all
 	$(GO) run ./test/demo -device $(DEVICE) -model $(MODEL)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -21,8 +22,11 @@ func newExplainCmd() *cobra.Command {
 allocation that it points into, and its neighbours. DIR is the directory of materialize --keep-traces. If materialize reports an
 unproven word, its message names graph, node and parameter.`,
 		Example: "  medusa explain traces --graph decode-8 --node 12 --parameter 0",
-		Args:    cobra.ExactArgs(1),
+		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if graph == "" {
+				return usageError{errors.New("explain needs --graph LABEL (medusa materialize names graph, node and parameter)")}
+			}
 			e, err := materialize.Explain(args[0], rank, graph, node, parameter)
 			if err != nil {
 				return err
