@@ -102,12 +102,16 @@ def main():
         check(f"{step}: metrics", f'medusa_starts_total{{reason="{reason}",status="native"}} 1.0' in metrics, metrics, lines)
         check(f"{step}: lines", len(lines) == 1 and lines[0].startswith(f"medusa: native start: {reason}: "), lines)
 
-    # An engine in the process that reads the variable cannot be preloaded any more.
+    # An engine in the process that reads the variable, or in one that is forked from it, cannot be preloaded any more.
     engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), MODEL, "--set", "enable_sleep_mode=true"]
-    server.run("offline in one process", engine, MEDUSA_ARTIFACT=artifact)
-    with open(server.path("offline in one process.output"), encoding="utf-8") as f:
-        lines = [line for line in f if "medusa: " in line]
-    check("offline in one process: lines", len(lines) == 1 and "native start: interposer_absent: " in lines[0], lines)
+    for step, more, variables in (
+        ("offline in one process", [], {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}),
+        ("offline in a forked process", ["--engine-process"], {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}),
+    ):
+        server.run(step, [*engine, *more], MEDUSA_ARTIFACT=artifact, **variables)
+        with open(server.path(step + ".output"), encoding="utf-8") as f:
+            lines = [line for line in f if "medusa: " in line]
+        check(f"{step}: lines", len(lines) == 1 and "native start: interposer_absent: " in lines[0], lines)
 
     other = os.path.join(server.site, "other")
     shutil.copytree(os.path.join(os.path.abspath(args.build), "lib", "python"), other)
@@ -121,7 +125,7 @@ def main():
     check("two versions: metrics", 'medusa_starts_total{reason="unsupported",status="native"} 1.0' in metrics, metrics)
     check("two versions: lines", len(lines) == 1 and "several versions of Medusa are installed: 9." in lines[0], lines)
     check("no process is left", not keepers(), keepers())
-    print(f"test-vllm-wheel: PASS device=simulated graphs={GRAPHS} starts=7")
+    print(f"test-vllm-wheel: PASS device=simulated graphs={GRAPHS} starts=8")
 
 
 if __name__ == "__main__":
