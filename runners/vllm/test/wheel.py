@@ -113,8 +113,9 @@ def main():
             lines = [line for line in f if "medusa: " in line]
         check(f"{step}: lines", len(lines) == 1 and "native start: interposer_absent: " in lines[0], lines)
 
-    other = os.path.join(server.site, "other")
+    other = server.path(os.path.join("lib", "python"))
     shutil.copytree(os.path.join(os.path.abspath(args.build), "lib", "python"), other)
+    shutil.copy(os.path.join(os.path.abspath(args.build), "lib", "libmedusa.so"), server.path("lib"))
     (info,) = [name for name in os.listdir(other) if name.endswith(".dist-info")]
     path = os.path.join(other, info, "METADATA")
     with open(path, encoding="utf-8") as f:
