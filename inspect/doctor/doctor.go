@@ -92,7 +92,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 			driver.OK, driver.Detail = false, r.GPU.Error
 		}
 	}
-	r.Parts = slices.Concat([]Part{library}, besides(library.Path), []Part{probe, driver})
+	r.Parts = slices.Concat([]Part{library}, besides(library.Path), []Part{program, driver})
 	for _, path := range o.Artifacts {
 		relaxed := o.Relaxed
 		if o.Checked != nil {

@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		if failed := o.unloaded(code, d); failed != nil && o.Strict {
 			return 0, fmt.Errorf("restore engine: %w", failed)
 		} else if failed != nil {
-			return o.native(ctx, d, status.NoSession, failed)
+			return o.native(ctx, d, &obstacle{status.NoSession, failed})
 		}
 	}
 	if err != nil || o.Strict {

@@ -36,8 +36,8 @@ func begin(c net.Conn, ticket string, length int, body string) {
 	_, _ = fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s", link.HeaderTicket, ticket, length, body)
 }
 
-// status reads the status of an answer.
-func status(t *testing.T, c net.Conn) int {
+// statusOf reads the status of an answer.
+func statusOf(t *testing.T, c net.Conn) int {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestNodeJudgesTicketsFirst(t *testing.T) {
 	}{"no ticket": {"x", http.StatusUnauthorized}, "another model": {f.secret.Ticket("p.1", "unknown", time.Now().Add(time.Minute)), http.StatusNotFound}} {
 		c := f.dial(0)
 		begin(c, row.ticket, 4<<20, "{")
-		if got := status(t, c); got != row.want {
+		if got := statusOf(t, c); got != row.want {
 			t.Errorf("%s: status %d", name, got)
 		}
 		if _, err := c.Read(make([]byte, 1)); err == nil {
