@@ -61,8 +61,9 @@ const (
 	keyMedusaVersion     = "medusa.version"
 	KeyHostKernel        = "host.kernel"
 
-	prefixEnv = "env." // followed by an environment variable of the allow-list
-	prefixDSO = "dso." // followed by a shared object with device code; the value is its build-id
+	prefixEnv     = "env."     // followed by an environment variable; absent: the engine's default
+	prefixSetting = "setting." // followed by a setting of the engine, in its words; absent: its default
+	prefixDSO     = "dso."     // followed by a shared object with device code; the value is its build-id
 )
 
 // The relaxable and noted factors. All others are fatal.
@@ -155,15 +156,41 @@ type Difference struct {
 	Level           Level
 }
 
+// HasDefault reports whether a key that is absent means a default.
+func HasDefault(key string) bool {
+	return strings.HasPrefix(key, prefixEnv) || strings.HasPrefix(key, prefixSetting)
+}
+
 func (d Difference) String() string {
 	side := func(value string, set bool) string {
-		if !set {
+		switch {
+		case !set && HasDefault(d.Key):
+			return "the default"
+		case !set:
 			return "nothing"
 		}
 		return fmt.Sprintf("%q", value)
 	}
 	effect := [...]string{Fatal: "must be equal", Relaxable: "--relax allows it", Noted: "no effect"}[d.Level]
 	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), effect)
+}
+
+// Change says how a start gets the artifact's value of a factor. It is empty if only another machine or another installation has it.
+func (d Difference) Change() string {
+	// mutant: what to change
+	variable, isVariable := strings.CutPrefix(d.Key, prefixEnv)
+	setting, isSetting := strings.CutPrefix(d.Key, prefixSetting)
+	switch {
+	case isVariable && d.WantSet:
+		return fmt.Sprintf("set the variable %s=%s", variable, d.Want)
+	case isVariable:
+		return "unset the variable " + variable
+	case isSetting && d.WantSet:
+		return fmt.Sprintf("give the engine %s=%s", setting, d.Want)
+	case isSetting:
+		return fmt.Sprintf("leave the engine's %s at its default", setting)
+	}
+	return ""
 }
 
 // Diff returns every factor in which two identities differ, of any level: first in the order of want, then of got.

@@ -63,9 +63,26 @@ func TestCompare(t *testing.T) {
 	}
 	const text = `check artifact identity: gpu.name: want "H200", got "B200" (must be equal); driver.version: want "580", got "590" (--relax allows it); ` +
 		`host.kernel: want "6.1", got "6.12" (no effect); engine.flavour: want "x", got nothing (must be equal); ` +
-		`dso.libblas.so: want "00", got "01" (--relax allows it); env.X: want nothing, got "1" (must be equal)`
+		`dso.libblas.so: want "00", got "01" (--relax allows it); env.X: want the default, got "1" (must be equal)`
 	if err.Error() != text {
 		t.Errorf("text\n%s\ninstead of\n%s", err, text)
+	}
+}
+
+func TestChange(t *testing.T) {
+	for _, row := range []struct {
+		d    Difference
+		want string
+	}{
+		{Difference{Key: "env.X", Want: "1", WantSet: true}, "set the variable X=1"},
+		{Difference{Key: "env.X", Got: "1", GotSet: true}, "unset the variable X"},
+		{Difference{Key: "setting.cache.block_size", Want: "16", WantSet: true, Got: "32", GotSet: true}, "give the engine cache.block_size=16"},
+		{Difference{Key: "setting.cache.block_size", Got: "32", GotSet: true}, "leave the engine's cache.block_size at its default"},
+		{Difference{Key: KeyGPUName, Want: "H200", WantSet: true, Got: "B200", GotSet: true}, ""},
+	} {
+		if got := row.d.Change(); got != row.want {
+			t.Errorf("%+v: %q instead of %q", row.d, got, row.want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,5 +131,15 @@ func TestLoadable(t *testing.T) {
 	}
 	if err := mountable(0x1000); err != nil {
 		t.Errorf("other flags: %v", err)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	got := grouped([]string{"model.config", "env.X", "setting.a.b", "engine.name"})
+	if want := []string{"model.config", "engine.name", "2 settings"}; !slices.Equal(got, want) {
+		t.Errorf("%q instead of %q", got, want)
+	}
+	if got := grouped([]string{"model.config"}); len(got) != 1 {
+		t.Errorf("without settings: %q", got)
 	}
 }

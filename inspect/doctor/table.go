@@ -3,9 +3,11 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"medusa/artifacts"
 	"medusa/inspect"
 	"medusa/internal/printable"
 )
@@ -151,7 +153,7 @@ func (r *Report) verdicts() (t table) {
 			why = append(why, "noted: "+s)
 		}
 		if len(v.Unchecked) > 0 && v.Restores != No {
-			why = append(why, "not compared without an engine (medusa identity --against): "+strings.Join(v.Unchecked, ", "))
+			why = append(why, "not compared without an engine (medusa identity --against): "+strings.Join(grouped(v.Unchecked), ", "))
 		}
 		name, restores := v.File, v.Restores
 		for _, s := range append(why, "")[:max(1, len(why))] {
@@ -160,4 +162,14 @@ func (r *Report) verdicts() (t table) {
 		}
 	}
 	return t
+}
+
+// grouped counts the settings and variables among keys: an engine may state many.
+func grouped(keys []string) []string {
+	others := slices.DeleteFunc(slices.Clone(keys), artifacts.HasDefault)
+	// mutant: settings of an engine in a table
+	if n := len(keys) - len(others); n > 0 {
+		others = append(others, fmt.Sprintf("%d settings", n))
+	}
+	return others
 }

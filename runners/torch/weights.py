@@ -16,7 +16,7 @@ import threading
 import torch
 from safetensors import safe_open
 
-import medusa
+import medusa_graphs as medusa
 from model import ModelError
 
 BUFFER = 64 << 20  # bytes; large enough for the full rate of a PCIe link

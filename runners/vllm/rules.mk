@@ -22,7 +22,7 @@ endif
 ## Develop: make vllm-fingerprint VERSION=x | what a release of vLLM has otherwise than the supported ones
 ## Measure: make bench-boot | vllm serve until it is healthy: native, restored, with a pool (docs/pool.md; ROUNDS=5)
 ## Test: make test-vllm | vLLM on the simulated GPU (docs/vllm.md; VLLM_VERSION=x)
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-data-parallel test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-data-parallel test-vllm-caches test-vllm-deployments vllm-test bench-boot vllm-fingerprint vllm-identity vllm-upstream
 # The link is the name by which fastsafetensors loads the runtime.
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
@@ -91,6 +91,10 @@ test-vllm-data-parallel: vllm
 test-vllm-caches: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/caches.py $(VLLM_RUN)
 
+# One artifact restored in other places than the one where it was made, and each variable that counts as a difference with a name.
+test-vllm-deployments: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/deployments.py $(VLLM_RUN)
+
 # How long `vllm serve` takes until it is healthy: natively, restored, with a pool of the start's own and with one that runs (ROUNDS=5).
 bench-boot: vllm
 	ROUNDS=$(ROUNDS) $(VLLM_PYTHON) $(VLLM)/test/boot.py $(VLLM_RUN)
@@ -104,6 +108,10 @@ vllm-test:
 vllm-fingerprint:
 	$(VLLM_PYTHON) $(VLLM)/fingerprint/releases.py --version $(or $(VERSION),$(error vllm-fingerprint needs VERSION=x)) $(SOURCE:%=--source %) $(KEEP:%=--keep) \
 		$(STORE:%=--results docs/results/vllm-fingerprint.json --page docs/results/vllm-fingerprint.md)
+
+# The page about the variables and settings that an artifact depends on.
+vllm-identity:
+	$(VLLM_PYTHON) $(VLLM)/fingerprint/tables.py
 
 # The patch that docs/upstream proposes fits the release: VERSION=x and SOURCE as above.
 vllm-upstream:

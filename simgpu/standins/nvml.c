@@ -9,9 +9,19 @@
 #include "stub.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { NVML_SUCCESS = 0, NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_DRIVER_NOT_LOADED = 9 };
+enum {
+	NVML_SUCCESS = 0,
+	NVML_UNINITIALIZED = 1,
+	NVML_INVALID_ARGUMENT = 2,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_NOT_FOUND = 6,
+	NVML_INSUFFICIENT_SIZE = 7,
+	NVML_DRIVER_NOT_LOADED = 9
+};
 
 static struct {
 	__typeof__(&cuInit) cuInit;
@@ -84,6 +94,51 @@ EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **handle)
 {
 	(void)id;
 	return nvmlDeviceGetHandleByIndex_v2(0, handle);
+}
+
+EXPORT int nvmlDeviceGetIndex(void *handle, unsigned int *index)
+{
+	if (!ready || !handle || !index)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	*index = (unsigned)(uintptr_t)handle - 1;
+	return NVML_SUCCESS;
+}
+
+enum { UUID_TEXT = 41 }; /* with its end */
+
+/* The text of the driver's bytes (cuDeviceGetUuid of simgpu/driver). */
+static void uuid_text(unsigned int index, char text[UUID_TEXT])
+{
+	unsigned char bytes[16] = {0};
+	snprintf((char *)bytes, sizeof(bytes), "simulated-gpu-%u", index);
+	char *at = text + sprintf(text, "GPU-");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
+EXPORT int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int len)
+{
+	if (!ready || !handle || !uuid)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	if (len < UUID_TEXT)
+		return NVML_INSUFFICIENT_SIZE;
+	uuid_text((unsigned)(uintptr_t)handle - 1, uuid);
+	return NVML_SUCCESS;
+}
+
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle)
+{
+	unsigned int n;
+	int r = nvmlDeviceGetCount_v2(&n);
+	if (r || !uuid || !handle)
+		return r ? r : NVML_INVALID_ARGUMENT;
+	for (unsigned int i = 0; i < n; i++) {
+		char text[UUID_TEXT];
+		uuid_text(i, text);
+		if (!strcmp(uuid, text))
+			return nvmlDeviceGetHandleByIndex_v2(i, handle);
+	}
+	return NVML_NOT_FOUND;
 }
 
 /* All devices of the machine are alike, and the process may see no other than its first. */

@@ -4,7 +4,7 @@ import "strings"
 
 // decisions has the file of each class of tests of the plug-in's decisions.
 var decisions = map[string]string{
-	"OwnAllReduce": "all_reduce", "Reasons": "engines", "Engines": "engines", "Gate": "gate", "Share": "gate", "Identity": "identity", "Labels": "labels", "Uses": "labels", "Factories": "labels", "Watches": "labels",
+	"OwnAllReduce": "all_reduce", "Reasons": "engines", "Engines": "engines", "Gate": "gate", "Share": "gate", "Identity": "identity", "Contents": "identity", "Tables": "identity", "Labels": "labels", "Uses": "labels", "Factories": "labels", "Watches": "labels",
 	"Platform": "platform", "Metrics": "platform",
 }
 

@@ -1,8 +1,8 @@
 """make vllm-fingerprint: compares the definitions of vLLM that the plug-in uses between a release and the supported ones.
 
 In: a version, whose wheel is fetched into a temporary folder, or a folder that holds the package. Out: a line for each definition that is
-missing or differs, and last the counts against the nearest supported release. Fails: if the wheel cannot be fetched or a source cannot be
-parsed. A difference is no failure. vLLM is not run.
+missing or differs, and last the counts against the nearest supported release. Fails: if the wheel cannot be fetched, if a source cannot be
+parsed, or if the release has a variable or a setting that no table of the plug-in has (names.py). Another difference is no failure. vLLM is not run.
 """
 
 import argparse
@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = os.path.join(HERE, "..", "medusa_vllm")
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 
+import names  # noqa: E402
 import page  # noqa: E402
 import plugin  # noqa: E402
 import symbols  # noqa: E402
@@ -147,6 +148,10 @@ def main():
         # A new row of SUPPORTED has no fingerprint yet.
         nearest = min((release for release in known if known[release]), key=lambda release: others(tree, known[release]))
         r = compare(tree, known[nearest])
+        try:
+            unclassed = names.wrong(tree, args.version, list(gate.SUPPORTED))
+        except ValueError as e:
+            unclassed = [str(e)]
     for what, found in ("moved", r.moved), ("missing", r.missing):
         for symbol, how in found:
             print(f"{what}: {symbol}: {how}")
@@ -159,6 +164,8 @@ def main():
                 f.write(page.render(stored(args.results)))
     print(f"vLLM {args.version} against {nearest}, {len(known)} supported")
     print(f"fingerprint: same={r.same} moved={len(r.moved)} missing={len(r.missing)}")
+    if unclassed:
+        sys.exit("\n".join(["fingerprint: the tables of variables and settings do not fit this release:", *unclassed]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import os
 import torch
 from vllm.model_executor.model_loader import base_loader, dummy_loader, get_model_loader, weight_utils
 
-import medusa
+import medusa_graphs as medusa
 
 from . import checkpoints, identity
 

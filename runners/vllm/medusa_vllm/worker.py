@@ -26,7 +26,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa_graphs as medusa
 
-from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, platform, queries, share, steps, values
+from . import blocks, communicators, compiled, contract, control, drafts, elastic, engines, gate, identity, inputs, metrics, named, platform, queries, share, steps, values
 from .breakable import wrapper_in
 from .graphs import GraphManager
 from .sleep import Sleeper
@@ -99,10 +99,10 @@ class Worker(control.Resized, Sleeper):
 
     def identify(self):
         versions = vllm.__version__, torch.__version__, torch.version.cuda
-        factors = identity.factors(self.vllm_config, *versions, envs.compile_factors())
-        self.settings = identity.digest(factors["engine.args"])
+        factors = identity.factors(self.vllm_config, *versions, envs.environment_variables)
+        self.settings = identity.chosen(factors)
         if self.elastic:
-            factors["engine.args"] += " kv=elastic"
+            factors[named.ENV + contract.ENV_VLLM_KV] = "elastic"
             self.session.elastic(0, 0)
         self.session.identify(factors | values.factors(self.session.weights, self.vllm_config))
 

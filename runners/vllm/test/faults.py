@@ -93,12 +93,12 @@ def faults(case):
         Fault("another release", "unsupported", "WorkspaceManager", spoil=another_version),
         Fault("another GPU", "incompatible", "gpu.memory", variables={"SIMGPU_MEMORY": "6G"}),
         Fault("another model", "incompatible", "model.config", argument("model", smaller(case))),
-        Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
-        Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
-        Fault("LoRA", "incompatible", "engine.args", [*argument("enable_lora", True), "--no-requests"], V1),
+        Fault("changed arguments", "incompatible", "setting.scheduler_config.max_num_seqs", argument("max_num_seqs", 16)),
+        Fault("another batch limit", "incompatible", "setting.scheduler_config.max_num_batched_tokens", argument("max_num_batched_tokens", 256)),
+        Fault("LoRA", "incompatible", "setting.lora_config", [*argument("enable_lora", True), "--no-requests"], V1),
         Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"], V1),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
-        Fault("sleep mode", "incompatible", "engine.args", [*argument("enable_sleep_mode", True), "--no-requests"]),
+        Fault("sleep mode", "incompatible", "setting.model_config.enable_sleep_mode", [*argument("enable_sleep_mode", True), "--no-requests"]),
         Fault("another set of graphs", "engine", "vLLM would capture", ["--other-keys"], late=True),
         Fault("driver failure", "driver_error", "cuGraphInstantiate", spoil=fail("cuGraphInstantiateWithFlags:2:CUDA_ERROR_INVALID_VALUE"), late=True),
         Fault("plug-in switched off", "no_session", "without a session", spoil=lambda case, artifact: {"VLLM_PLUGINS": ""}),
@@ -228,7 +228,7 @@ class Test:
         drafts = {"method": "eagle", "model": "llama", "num_speculative_tokens": 3}
         case = Case(self.case.args, "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", f"speculative_config={json.dumps(drafts)}", folder="faults-draft")
         case.command = case.plain
-        fault = Fault("another draft model", "incompatible", "engine.args", argument("speculative_config", drafts | {"model": smaller(case)}))
+        fault = Fault("another draft model", "incompatible", "model.draft", argument("speculative_config", drafts | {"model": smaller(case)}))
         self.add(self.alone(case, fault, case.materialize()))
 
     @staticmethod

@@ -14,10 +14,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "..", "fingerprint")
 sys.path[:0] = [os.path.join(HERE, ".."), TOOL]
 
+import names  # noqa: E402
 import page  # noqa: E402
 import plugin  # noqa: E402
 import releases  # noqa: E402
 import symbols  # noqa: E402
+import tables  # noqa: E402
 from medusa_vllm import fingerprint, gate, source  # noqa: E402
 from tree import Tree  # noqa: E402
 
@@ -249,15 +251,79 @@ class Stored(unittest.TestCase):
             self.assertEqual(f.read(), wanted)
 
 
+ENVS = "environment_variables: dict = {'VLLM_HOST_IP': lambda: 1, 'VLLM_PLUGINS': lambda: 2}\nray_noset_env_vars = ['MAX_JOBS']\n"
+CONFIG = """
+    from vllm.config.utils import config
+
+    @config
+    class CacheConfig:
+        known: ClassVar[int] = 1
+        block_size: int = 16
+        given: InitVar[int] = 1
+
+    @config(config=ConfigDict(x=1))
+    class SchedulerConfig:
+        policy: str = "fcfs"
+
+    class Helper:
+        unread: int = 0
+"""
+
+
+class Names(Folders):
+    """The names of variables and settings in a release, against the plug-in's tables."""
+
+    def release(self, envs=ENVS, config=CONFIG):
+        self.put(self.folder + "/release/vllm", {"__init__.py": "", "envs.py": envs, "config/__init__.py": "", "config/cache.py": config})
+        return Tree(self.folder + "/release")
+
+    def test_names(self):
+        tree = self.release()
+        self.assertEqual(names.variables(tree), ["VLLM_HOST_IP", "VLLM_PLUGINS", "MAX_JOBS"])
+        self.assertEqual(names.settings(tree), ["CacheConfig.block_size", "SchedulerConfig.policy"])
+
+    def test_a_release_with_known_names(self):
+        self.assertEqual(names.wrong(self.release(), "9.9", ["0.26.0"]), [])
+
+    def test_a_name_that_no_table_has(self):
+        found = names.wrong(self.release(ENVS.replace("VLLM_HOST_IP", "VLLM_NEW"), CONFIG.replace("block_size", "new_size")), "9.9", ["0.26.0"])
+        self.assertEqual(["no class: variable VLLM_NEW", "no class: setting CacheConfig.new_size"], [line.partition(" (")[0] for line in found])
+
+    def test_a_supported_release_without_a_name(self):
+        found = names.wrong(self.release(), "0.26.0", list(gate.SUPPORTED))
+        self.assertIn("other releases: variable VLLM_PORT of variables.txt", found)
+        self.assertNotIn("other releases: variable VLLM_HOST_IP of variables.txt", found)
+
+    def test_a_release_that_keeps_its_names_elsewhere(self):
+        for part in "envs", "config":
+            with self.assertRaisesRegex(ValueError, "of vLLM"):
+                names.wrong(self.release(**{part: ""}), "9.9", [])
+
+    def test_the_page_is_made_of_the_tables(self):
+        """If this fails: make vllm-identity."""
+        with open(tables.PAGE, encoding="utf-8") as f:
+            self.assertEqual(f.read(), tables.render())
+
+
 class Command(Folders):
+    release = Names.release
+
+    def run_tool(self):
+        command = [sys.executable, os.path.join(TOOL, "releases.py"), "--version", "9.9", "--source", self.folder + "/release"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
     def test_last_line(self):
         """A package without vLLM's definitions."""
-        self.put(self.folder + "/none/vllm", {"__init__.py": ""})
-        done = subprocess.run(
-            [sys.executable, os.path.join(TOOL, "releases.py"), "--version", "9.9", "--source", self.folder + "/none"], capture_output=True, text=True, check=False
-        )
+        self.release()
+        done = self.run_tool()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout.splitlines()[-1], r"^fingerprint: same=0 moved=0 missing=[1-9]\d+$")
+        self.assertRegex(done.stdout.splitlines()[-1], r"^fingerprint: same=0 moved=\d+ missing=[1-9]\d+$")
+
+    def test_a_new_variable_is_refused(self):
+        self.release(ENVS.replace("VLLM_HOST_IP", "VLLM_NEW"))
+        done = self.run_tool()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no class: variable VLLM_NEW (add it to variables.txt: counts, contents or deployment)", done.stderr)
 
 
 if __name__ == "__main__":

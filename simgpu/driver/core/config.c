@@ -36,12 +36,30 @@ static uint64_t parse_bytes(const char *name, const char *text, uint64_t fallbac
 	return n << shift;
 }
 
+/* The number of the device whose UUID begins with the text, as CUDA takes it: GPU- and digits, up to a comma. Otherwise -1. */
+static long named_device(const char *text, char **end)
+{
+	*end = (char *)text + strcspn(text, ",");
+	long found = -1;
+	for (int i = 0; i < config.devices; i++) {
+		char name[64];
+		unsigned char bytes[16] = {0};
+		device_uuid(i, (char *)bytes);
+		char *at = name + sprintf(name, "GPU-");
+		for (size_t b = 0; b < sizeof(bytes); b++)
+			at += sprintf(at, b == 4 || b == 6 || b == 8 || b == 10 ? "-%02x" : "%02x", bytes[b]);
+		if (!strncmp(text, name, (size_t)(*end - text)))
+			found = found < 0 ? i : config.devices; /* of two, none is meant */
+	}
+	return found;
+}
+
 /* The variable is CUDA's: the devices that a process sees, in its order. Without it, and with one device, a process sees all. */
 static void read_visible(const char *text)
 {
 	for (const char *at = text; config.devices > 1 && at && *at;) {
 		char *end;
-		long n = strtol(at, &end, 10);
+		long n = strncmp(at, "GPU-", 4) ? strtol(at, &end, 10) : named_device(at, &end);
 		if (end == at || (*end && *end != ',') || n < 0 || n >= config.devices || config.seen == MOST_DEVICES) {
 			fprintf(stderr, "simgpu: CUDA_VISIBLE_DEVICES=%s names no devices of %d: using all\n", text, config.devices);
 			config.seen = 0;

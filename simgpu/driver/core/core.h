@@ -127,6 +127,7 @@ bool context_reaches(const struct context *ctx, const struct context *peer); /* 
 CUresult device_check(CUdevice dev); /* INVALID_DEVICE: the process sees none of this ordinal */
 CUdevice device_current(void); /* of the current context; the first without one */
 int device_number(CUdevice dev); /* on the machine */
+void device_uuid(int number, char bytes[16]); /* of a device of the machine */
 CUdevice device_numbered(int number); /* -1: the process does not see it */
 int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 

@@ -117,12 +117,17 @@ CUresult sim_cuDeviceGetName(struct call *c, char *name, int len, CUdevice dev)
 	return device_check(dev);
 }
 
+void device_uuid(int number, char bytes[16])
+{
+	snprintf(bytes, 16, "simulated-gpu-%d", number);
+}
+
 CUresult sim_cuDeviceGetUuid(struct call *c, CUuuid *uuid, CUdevice dev)
 {
 	(void)c;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(uuid->bytes, sizeof(uuid->bytes), "simulated-gpu-%d", device_number(dev));
+	device_uuid(device_number(dev), uuid->bytes);
 	return device_check(dev);
 }
 
