@@ -82,11 +82,26 @@ def namespace(place, keep, writable):
     return ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "\n".join(lines), "sh"]
 
 
-class There(Case):
+class Here(Case):
+    """The place of the recording. Caches are bundled, so that no other place has to share them."""
+
+    def __init__(self, args, name="here"):
+        super().__init__(args, "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", folder="deployment " + name)
+
+    def environment(self, step):
+        found = super().environment(step)
+        if step == "native":
+            return found
+        os.makedirs(self.path("home"), exist_ok=True)
+        kept = {k: v for k, v in found.items() if k not in ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR")}
+        return kept | {"HOME": self.path("home"), "MEDUSA_CACHE": self.path("medusa")}
+
+
+class There(Here):
     """A start in another place, from the artifact of the first."""
 
     def __init__(self, args, place, artifact):
-        super().__init__(args, "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", folder="deployment " + place.name)
+        super().__init__(args, place.name)
         self.place, self.artifact = place, artifact
         if place.model:
             engine, program, model, *rest = self.plain
@@ -95,11 +110,7 @@ class There(Case):
             self.command = [*self.command[:3], *self.plain]
 
     def environment(self, step):
-        """Nothing is shared with the place of the recording but what is installed."""
-        kept = {k: v for k, v in super().environment(step).items() if k not in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR")}
-        home = {"HOME": self.path("home"), "MEDUSA_CACHE": self.path("medusa")}
-        own = {name: value.replace("{folder}", self.folder) for name, value in self.place.variables.items()}
-        found = kept | home | own
+        found = super().environment(step) | {name: value.replace("{folder}", self.folder) for name, value in self.place.variables.items()}
         os.makedirs(found["HOME"], exist_ok=True)
         return found
 
@@ -108,7 +119,7 @@ class There(Case):
         if self.place.processors:
             before = ["taskset", "--cpu-list", self.place.processors, *before]
         if self.place.namespaces:
-            os.makedirs(self.path("home"), exist_ok=True)
+            self.environment("restored")
             keep = [os.path.abspath(ROOT), *(os.path.realpath(p) for p in (sys.base_prefix, os.path.join(os.path.dirname(self.args.python), "..")))]
             if self.place.user:
                 subprocess.run(["chown", "-R", str(self.place.user), self.folder], check=True)
@@ -144,7 +155,7 @@ def main():
     args = arguments()
     if os.geteuid():
         stop("places need root (namespaces of mounts and users)")
-    here = Case(args, "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", folder="deployments")
+    here = Here(args)
     variables = counted(here)
     artifact = here.materialize()
     here.start("native")

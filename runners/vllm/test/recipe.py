@@ -70,7 +70,7 @@ class Recipe(Case):
         self.image = {"command": [self.medusa, "restore", "--status", self.status, artifact, "--", *vllm], "environment": self.inside()}
 
     def inside(self):
-        kept = {k: v for k, v in self.environment("restored").items() if k not in ("VLLM_ENABLE_V1_MULTIPROCESSING", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+        kept = {k: v for k, v in self.environment("restored").items() if k not in ("VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
         return kept | {"HOME": self.folder, "MEDUSA_CACHE": self.path("medusa"), "PYTHONPATH": os.path.join(HERE, "served")}
 
     def write(self, name, text):

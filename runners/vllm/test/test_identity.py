@@ -224,6 +224,13 @@ class Tables(unittest.TestCase):
         ):  # fmt: skip
             self.assertFalse(classes.counts(rows, name), name)
 
+    def test_each_setting_changed_alone(self):
+        for name, row in classes.table(classes.SETTINGS).items():
+            owner, field = name.split(".")
+            one = configuration(owner, **{field: "default"})
+            found, _ = named.settings(one("other")) if name not in contents.FILES else ({}, {})
+            self.assertEqual(list(found), [named.SETTING + field] if row.kind == classes.COUNTS else [], name)
+
     def test_lines_of_no_table(self):
         for lines in ["  A"], ["maybe a reason", "  A"], ["counts"], ["counts x", "  A A"], ["counts x", "  A", "contents y", "  A"]:
             with self.assertRaisesRegex(ValueError, "read table"):
