@@ -44,7 +44,7 @@ Of the machine and the process:
 | number or UUID of the device in `CUDA_VISIBLE_DEVICES` | does not count |
 | user, home, host name, time zone, addresses and keys, the model's path, caches, a read-only root, process 1, number of processors | do not count |
 
-`make test-vllm-deployments` restores an artifact with each of the last two rows changed.
+`make test-vllm-deployments` is the test of the last two rows: one artifact, restored with each of them changed.
 """
 
 
