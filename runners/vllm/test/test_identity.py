@@ -112,6 +112,7 @@ class Identity(unittest.TestCase):
 
     def test_a_default_that_is_written_out_is_the_default(self):
         self.assertEqual(self.named(environment={"VLLM_USE_AOT_COMPILE": "1"}), {})
+        self.assertNotIn("env.VLLM_USE_AOT_COMPILE", self.factors())
         self.assertEqual(self.named(environment={"VLLM_OF_A_NEW_RELEASE": "None"}), {})
 
     def test_reading_defaults_leaves_the_environment(self):
