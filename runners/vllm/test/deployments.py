@@ -48,11 +48,12 @@ class Place:
     processors: str = ""
 
 
+# torch needs a name for a user that no file of users has, with and without Medusa.
 PLACES = [
     Place("pod", POD),
     Place("other folders", {"HOME": "{folder}/home of /ünïcode"}, "a mödel with späces"),
     Place("process 1", namespaces=True, processors="0"),
-    Place("read-only root, other user", POD, namespaces=True, read_only=True, user=OTHER_USER),
+    Place("read-only root, other user", POD | {"USER": "pod"}, namespaces=True, read_only=True, user=OTHER_USER),
     Place("device by number", {"SIMGPU_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "1"}),
     Place("device by UUID", {"SIMGPU_DEVICES": "2", "CUDA_VISIBLE_DEVICES": UUIDS[1]}),
 ]
