@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "python")]
 
 import checkpoint  # noqa: E402
-import medusa  # noqa: E402
+import medusa_graphs as medusa  # noqa: E402
 import parallel  # noqa: E402
 import weights  # noqa: E402
 from model import Model, ModelError, configuration  # noqa: E402
@@ -77,7 +77,7 @@ class TestOthers(unittest.TestCase):
             self.assertFalse(torch.equal(now, medusa.other_weights("b", t).float()))
 
     def test_numbers_in_several_pieces(self):
-        weights = sys.modules["medusa.weights"]
+        weights = sys.modules["medusa_graphs.weights"]
         before, weights.PIECE = weights.PIECE, 100
         self.addCleanup(setattr, weights, "PIECE", before)
         t = torch.ones(3, 111)

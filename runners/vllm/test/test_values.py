@@ -30,7 +30,7 @@ class Values(unittest.TestCase):
         self.utils.initialize_single_dummy_weight = self.dummy.initialize_single_dummy_weight = lambda param, *args: self.filled.append(param)
         loaders = types.SimpleNamespace(base_loader=self.base, dummy_loader=self.dummy, weight_utils=self.utils, get_model_loader=None)
         medusa = types.SimpleNamespace(WEIGHTS_ANY=ANY, WEIGHTS_OTHER=OTHER, WEIGHTS_COUNT=COUNT, other_weights=lambda name, t: f"other {name}")
-        doubles = {"torch": types.SimpleNamespace(no_grad=contextlib.nullcontext), "medusa": medusa, "vllm.model_executor.model_loader": loaders}
+        doubles = {"torch": types.SimpleNamespace(no_grad=contextlib.nullcontext), "medusa_graphs": medusa, "vllm.model_executor.model_loader": loaders}
         doubles |= {"vllm": types.ModuleType("vllm"), "vllm.model_executor": types.ModuleType("vllm.model_executor")}
         self.enterContext(unittest.mock.patch.dict(sys.modules, doubles))
         sys.modules.pop("medusa_vllm.values", None)
