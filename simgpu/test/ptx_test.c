@@ -201,6 +201,7 @@ int main(int argc, char **argv)
 	test_spread();
 	test_float8();
 	test_fuzz();
+	test_warp();
 	printf("ptx: %d checks, %d failures\n", checks, failures);
 	return failures != 0;
 }

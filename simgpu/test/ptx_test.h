@@ -50,6 +50,7 @@ void test_triton(void);
 void test_order(void);
 void test_spread(void);
 void test_float8(void);
+void test_warp(void);
 void test_fuzz(void);
 
 #endif

@@ -299,16 +299,12 @@ HANDLER(ISSPACEP)
 }
 
 /* o: d, p, a, b, c, members; sub: enum ptx_shfl. A lane that does not take part gives its stale value, as on a device. */
-HANDLER(SHFL)
+static const struct insn *shuffle(struct warp *w, const struct insn *in)
 {
-	uint32_t members = ROW(u32a, 5)[__builtin_ctz(w->mask)], valid = 0;
 	const u32a *pb = ROW(u32a, 3), *pc = ROW(u32a, 4);
-	uint32_t src[PTX_LANES] __attribute__((aligned(128))), from[PTX_LANES] __attribute__((aligned(128)));
-	const struct insn *next;
+	uint32_t src[PTX_LANES] __attribute__((aligned(128))), from[PTX_LANES] __attribute__((aligned(128))), valid = 0;
 	u32a *d;
 
-	if (members & ~w->dead & ~w->mask && !ptx_sync(w, in, members, &next))
-		return next;
 	memcpy(src, ROW(u32a, 2), sizeof src);
 	EACH {
 		int32_t lane = i, b = (int32_t)(pb[i] & 31), seg = (int32_t)(pc[i] >> 8 & 31), clamp = (int32_t)(pc[i] & 31);
@@ -325,6 +321,13 @@ HANDLER(SHFL)
 	COMMIT(u32a, 0);
 	PRED(1) = pred_blend(w, PRED(1), valid);
 	return in + 1;
+}
+
+HANDLER(SHFL)
+{
+	const u32a *members = ROW(u32a, 5);
+
+	return ptx_all_here(w, members) ? shuffle(w, in) : ptx_sync(w, in, members, shuffle);
 }
 
 HANDLER(ATOM) { return ptx_atomic(w, in); }

@@ -161,7 +161,7 @@ struct warp {
 	uint32_t dead;   /* exited, or beyond the block's last thread */
 	uint32_t ready;  /* lanes outside group that could run at lane_pc */
 	uint32_t syncing; /* lanes waiting in a .sync instruction */
-	uint32_t warp_barrier, warp_barrier_members; /* lanes waiting in bar.warp.sync, and those they wait for */
+	uint32_t warp_barrier; /* lanes waiting in bar.warp.sync */
 	uint32_t at_barrier;
 	uint32_t carry;  /* condition code register */
 	const struct insn *join; /* lowest pc of a ready lane: reaching it means to regroup */
@@ -175,7 +175,7 @@ struct warp {
 	uint8_t *frame; /* local memory: frame_bytes for each lane */
 	struct async_copy *async; /* copies that no wait has moved yet */
 	uint32_t nasync, cap_async, async_group[PTX_LANES];
-	uint32_t lane_pc[PTX_LANES];
+	uint32_t lane_pc[PTX_LANES], warp_members[PTX_LANES]; /* of a lane: where it goes on; its mask in bar.warp.sync */
 	uint8_t barrier_id[PTX_LANES];
 	uint8_t scratch[PTX_ROW64] __attribute__((aligned(128)));
 };
@@ -224,8 +224,17 @@ const struct insn *ptx_scatter(struct warp *w, const struct insn *in, const uint
 const struct insn *ptx_exit(struct warp *w, const struct insn *in);
 const struct insn *ptx_barrier(struct warp *w, const struct insn *in);
 const struct insn *ptx_warp_barrier(struct warp *w, const struct insn *in);
-/* True when every live lane of members takes part in this .sync instruction; otherwise *next is where to go on. */
-bool ptx_sync(struct warp *w, const struct insn *in, uint32_t members, const struct insn **next);
+/* Calls act once for each member mask all of whose live lanes are at this .sync instruction with that mask. The other lanes wait. act returns NULL after a fault. */
+const struct insn *ptx_sync(struct warp *w, const struct insn *in, const uint32_t *members, ptx_fn act);
+/* Whether the lanes of the mask are exactly the live members of one mask, so that act can be called at once. */
+static inline bool ptx_all_here(const struct warp *w, const uint32_t *members)
+{
+	uint32_t first = members[__builtin_ctz(w->mask)], differ = 0;
+
+	for (int i = 0; i < PTX_LANES; i++)
+		differ |= (members[i] ^ first) & -(w->mask >> i & 1);
+	return !differ && (first & ~w->dead) == w->mask;
+}
 void ptx_release_barriers(struct cta *c);
 static inline void ptx_set_mask(struct warp *w, uint32_t mask) { w->mask = mask; w->full = (mask | w->dead) == UINT32_MAX; }
 

@@ -13,18 +13,6 @@
 
 #include <string.h>
 
-/* All live lanes, or NULL after a fault or while others are waited for. */
-static bool together(struct warp *w, const struct insn *in, const struct insn **next)
-{
-	if (!ptx_sync(w, in, UINT32_MAX, next))
-		return false;
-	/* mutant: lanes of a matrix */
-	if (w->mask == UINT32_MAX)
-		return true;
-	*next = ptx_fault_at(w, in, (uint32_t)__builtin_ctz(w->mask), PTX_ILLEGAL_ADDRESS, 0, "not all 32 lanes of the warp take part");
-	return false;
-}
-
 static uint32_t word(const struct warp *w, uint32_t offset, uint32_t lane) { return (uint32_t)ptx_lane(w, offset, CLS_W32, lane); }
 
 /* Lane 8k + i has the address of row i of matrix k. Rows are eight elements of 16 bits. */
@@ -33,10 +21,7 @@ static const struct insn *rows(struct warp *w, const struct insn *in)
 	bool load = in->op == OP_LDMATRIX, trans = in->aux;
 	uint32_t n = in->vec, reg = load ? 0 : 1, address = load ? n : 0;
 	uint16_t *row[32];
-	const struct insn *next;
 
-	if (!together(w, in, &next))
-		return next;
 	for (uint32_t i = 0; i < 8 * n; i++) {
 		uint64_t at = ptx_lane(w, in->o[address], in->sub & MEM_ADDR32 ? CLS_W32 : CLS_W64, i) + (uint64_t)in->imm;
 
@@ -94,14 +79,12 @@ static void unpack(const struct warp *w, const uint32_t *regs, uint32_t halves, 
 /* in[-2] has the registers of A and B, in[-1] those of C, in itself those of D. size: columns of A. */
 const struct insn *ptx_mma(struct warp *w, const struct insn *in)
 {
-	const struct insn *ab = in - 2, *c = in - 1, *next;
+	const struct insn *ab = in - 2, *c = in - 1;
 	bool whole = in->sub == MX_S8 || in->sub == MX_U8, half = in->cls == CLS_W16;
 	uint32_t na = ab->vec;
 	float a[16][64], b[8][64], sum[PTX_LANES][4];
 	int32_t isum[PTX_LANES][4];
 
-	if (!together(w, in, &next))
-		return next;
 	unpack(w, ab->o, 2, in->size, (enum ptx_matrix_type)in->sub, a);
 	unpack(w, ab->o + na, 1, in->size, (enum ptx_matrix_type)in->vec, b);
 	for (uint32_t lane = 0; lane < PTX_LANES; lane++)
@@ -126,4 +109,20 @@ const struct insn *ptx_mma(struct warp *w, const struct insn *in)
 	return in + 1;
 }
 
-const struct insn *ptx_matrix(struct warp *w, const struct insn *in) { return in->op == OP_MMA ? ptx_mma(w, in) : rows(w, in); }
+static const struct insn *matrix(struct warp *w, const struct insn *in)
+{
+	/* mutant: lanes of a matrix */
+	if (w->mask != UINT32_MAX)
+		return ptx_fault_at(w, in, (uint32_t)__builtin_ctz(w->mask), PTX_ILLEGAL_ADDRESS, 0, "not all 32 lanes of the warp take part");
+	return in->op == OP_MMA ? ptx_mma(w, in) : rows(w, in);
+}
+
+const struct insn *ptx_matrix(struct warp *w, const struct insn *in)
+{
+	uint32_t all[PTX_LANES];
+
+	if (w->mask == UINT32_MAX)
+		return matrix(w, in);
+	memset(all, 0xff, sizeof all);
+	return ptx_sync(w, in, all, matrix);
+}

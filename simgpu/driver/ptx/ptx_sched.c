@@ -160,13 +160,38 @@ static const struct insn *wait_here(struct warp *w, const struct insn *in, const
 	return NULL;
 }
 
+static uint32_t with_mask(const uint32_t *members, uint32_t lanes, uint32_t mask)
+{
+	uint32_t same = 0;
+
+	for (int i = 0; i < PTX_LANES; i++)
+		same |= members[i] == mask ? bit[i] : 0;
+	return same & lanes;
+}
+
+/* NULL after the fault of a lane that its own mask leaves out. */
+static const struct insn *in_own_mask(struct warp *w, const struct insn *in, const uint32_t *members)
+{
+	for (uint32_t m = w->mask; m; m &= m - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(m);
+
+		if (!(members[lane] & bit[lane]))
+			return ptx_fault_at(w, in, lane, PTX_ILLEGAL_ADDRESS, members[lane], "member mask 0x%08x is without the lane itself, %u", members[lane], lane);
+	}
+	return in;
+}
+
+/* Lanes with different member masks are sets of their own. */
 static void release_warp_barrier(struct warp *w)
 {
-	uint32_t need = w->warp_barrier_members & ~w->dead;
+	for (uint32_t left = w->warp_barrier; left;) {
+		uint32_t mask = w->warp_members[__builtin_ctz(left)], here = with_mask(w->warp_members, w->warp_barrier, mask);
 
-	if (w->warp_barrier && !(need & ~w->warp_barrier)) {
-		w->ready |= w->warp_barrier;
-		w->warp_barrier = 0;
+		left &= ~here;
+		if (!(mask & ~w->dead & ~here)) {
+			w->ready |= here;
+			w->warp_barrier &= ~here;
+		}
 	}
 }
 
@@ -186,34 +211,50 @@ const struct insn *ptx_exit(struct warp *w, const struct insn *in)
 	return ptx_regroup(w);
 }
 
-bool ptx_sync(struct warp *w, const struct insn *in, uint32_t members, const struct insn **next)
+const struct insn *ptx_sync(struct warp *w, const struct insn *in, const uint32_t *masks, ptx_fn act)
 {
-	uint32_t need = members & ~w->dead, here = lanes_at(w, pc_of(w, in)) & w->syncing;
+	uint32_t came = w->mask, others = w->group & ~came, done = 0, waited = lanes_at(w, pc_of(w, in)) & w->syncing;
+	uint32_t members[PTX_LANES];
 
-	if (!(need & ~w->mask))
-		return true;
-	if (!(need & ~(w->mask | here))) {
-		w->syncing &= ~here;
-		here |= w->mask;
-		set_group(w, w->group | here);
+	memcpy(members, masks, sizeof members); /* the result may take their row */
+	if (!in_own_mask(w, in, members))
+		return NULL;
+	for (uint32_t left = came; left;) {
+		uint32_t mask = members[__builtin_ctz(left)], here = with_mask(members, came | waited, mask);
+
+		left &= ~here;
+		if (mask & ~w->dead & ~here)
+			continue;
 		ptx_set_mask(w, here);
-		return true;
+		if (!act(w, in))
+			return NULL;
+		done |= here;
 	}
-	wait_here(w, in, in);
-	w->syncing |= w->mask;
-	*next = ptx_regroup(w);
-	return false;
+	park(w, came & ~done, in);
+	w->syncing = (w->syncing & ~done) | (came & ~done);
+	if (done) {
+		set_group(w, others | done);
+		ptx_set_mask(w, done);
+		return in + 1;
+	}
+	park(w, others, in + 1);
+	w->ready |= others;
+	return ptx_regroup(w);
 }
 
 const struct insn *ptx_warp_barrier(struct warp *w, const struct insn *in)
 {
-	uint32_t members = (uint32_t)ptx_lane(w, in->o[0], CLS_W32, (uint32_t)__builtin_ctz(w->mask));
+	uint32_t members[PTX_LANES];
 
-	if (!(members & ~w->dead & ~w->mask))
+	memcpy(members, w->regs + in->o[0], sizeof members);
+	if (ptx_all_here(w, members))
 		return in + 1;
+	if (!in_own_mask(w, in, members))
+		return NULL;
 	wait_here(w, in, in + 1);
 	w->warp_barrier |= w->mask;
-	w->warp_barrier_members = members;
+	for (int i = 0; i < PTX_LANES; i++)
+		w->warp_members[i] = w->mask & bit[i] ? members[i] : w->warp_members[i];
 	release_warp_barrier(w);
 	return ptx_regroup(w);
 }

@@ -76,14 +76,11 @@ static uint32_t reduce(const struct warp *w, const struct insn *in)
 	return r;
 }
 
-/* The member mask is the last operand that is read. */
-const struct insn *ptx_vote(struct warp *w, const struct insn *in)
+/* With the lanes of one member mask. */
+static const struct insn *act(struct warp *w, const struct insn *in)
 {
-	uint32_t members = (uint32_t)ptx_lane(w, in->o[in->ndef + in->nuse - 1], CLS_W32, first_lane(w)), yes;
-	const struct insn *next;
+	uint32_t yes;
 
-	if (!ptx_sync(w, in, members, &next))
-		return next;
 	switch (in->op) {
 	case OP_MATCH:
 		match(w, in);
@@ -105,4 +102,12 @@ const struct insn *ptx_vote(struct warp *w, const struct insn *in)
 		break;
 	}
 	return in + 1;
+}
+
+/* The member mask is the last operand that is read. */
+const struct insn *ptx_vote(struct warp *w, const struct insn *in)
+{
+	const uint32_t *members = (const uint32_t *)(const void *)(w->regs + in->o[in->ndef + in->nuse - 1]);
+
+	return ptx_all_here(w, members) ? act(w, in) : ptx_sync(w, in, members, act);
 }
