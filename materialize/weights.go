@@ -51,7 +51,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if o.Resume {
 		counting.kept, _ = counting.readSeries() // the series may not have come so far
 	}
-	if err := os.MkdirAll(counting.dir, 0o755); err != nil {
+	if err := os.MkdirAll(counting.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	tied, errTied := attemptCandidate(ctx, &counting, o, caches, steps)
