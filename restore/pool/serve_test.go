@@ -3,6 +3,7 @@ package pool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -77,6 +78,12 @@ func TestOpenFolder(t *testing.T) {
 	}
 	if _, err := Listen(filepath.Join(open, "pool")); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("got %v", err)
+	}
+	if _, err := ReadStatus(filepath.Join(open, "pool")); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a socket that is missing: got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(open, "pool"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := ReadStatus(filepath.Join(open, "pool")); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("got %v", err)

@@ -33,7 +33,7 @@ func TestHold(t *testing.T) {
 	t.Setenv(contract.EnvCache, t.TempDir())
 	for _, lost := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.medusa")
-		golden, err := os.ReadFile(filepath.Join("..", "artifacts", "testdata", "v1.medusa"))
+		golden, err := os.ReadFile(filepath.Join("..", "..", "artifacts", "testdata", "v1.medusa"))
 		if err = errors.Join(err, os.WriteFile(path, golden, 0o644)); err != nil {
 			t.Fatal(err)
 		}

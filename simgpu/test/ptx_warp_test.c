@@ -5,7 +5,7 @@
  *      in a straight line, on two sides of a branch, or in a loop that lanes leave one after another; or it ends lanes.
  * Out: every lane's value, which each step changes by its result. The model computes it set by set, from the text of the PTX manual (9.7.9.6 and 9.7.13).
  *
- * MEDUSA_WARP_PROGRAMS: how many programs; MEDUSA_WARP_SEED.
+ * WARP_PROGRAMS: how many programs; WARP_SEED.
  */
 #include "ptx_test.h"
 
@@ -321,7 +321,7 @@ static void test_outside(void)
 
 void test_warp(void)
 {
-	const char *n = getenv("MEDUSA_WARP_PROGRAMS"), *seed = getenv("MEDUSA_WARP_SEED");
+	const char *n = getenv("WARP_PROGRAMS"), *seed = getenv("WARP_SEED");
 	uint64_t programs = n ? strtoull(n, NULL, 10) : PROGRAMS;
 
 	for (uint64_t skip = seed ? strtoull(seed, NULL, 10) : 0; skip; skip--)
