@@ -23,7 +23,7 @@ const goldenTokens = "10 10 19 28 37 46 55 64 63 9 8 7 37 46 55 64 29 25 51 13 6
 // has changed the C ABI, and one that does not restore the artifact has changed the format, the identity or the recorded sequence of
 // allocations. The engine's source stays as it was, because an artifact refers to the modules that its engine loads.
 func TestGoldenArtifactRestores(t *testing.T) {
-	golden := testenv.Path(t, "internal", "test", "e2e", "testdata", "golden")
+	golden := testenv.Path(t, "test", "e2e", "testdata", "golden")
 	source, err := os.ReadFile(filepath.Join(golden, "engine.c"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // sharedImage makes a shared object that holds the zoo's late module, with more text before it.
 func sharedImage(t *testing.T, name, before string) string {
 	t.Helper()
-	text, err := os.ReadFile(testenv.Path(t, "internal", "test", "zoo", "late.ptx"))
+	text, err := os.ReadFile(testenv.Path(t, "test", "zoo", "late.ptx"))
 	if err != nil {
 		t.Fatal(err)
 	}

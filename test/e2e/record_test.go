@@ -96,7 +96,7 @@ func plainProgram(t *testing.T) string {
 	t.Helper()
 	testenv.Build(t, "lib")
 	out := filepath.Join(t.TempDir(), "plain")
-	cmd := exec.Command("cc", "-Wall", "-Werror", "-I", testenv.Path(t, "internal", "cuda", "include"), "-o", out,
+	cmd := exec.Command("cc", "-Wall", "-Werror", "-I", testenv.Path(t, "internal", "cuda", "include"), "-I", testenv.Path(t, "build", "generated"), "-o", out,
 		filepath.Join("testdata", "plain.c"), testenv.Path(t, "build", "simulated", "libcuda.so.1"))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

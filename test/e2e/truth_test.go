@@ -64,7 +64,7 @@ type code struct {
 // newCode knows the images that the test engines are built with.
 func newCode(t *testing.T) *code {
 	c := &code{map[[32]byte]string{}, map[uint32]string{}, map[string]uint32{}, 0}
-	for _, pattern := range [][]string{{"internal", "test", "zoo", "*.ptx"}, {"runners", "reference", "kernels", "*.ptx"}} {
+	for _, pattern := range [][]string{{"test", "zoo", "*.ptx"}, {"runners", "reference", "kernels", "*.ptx"}} {
 		names, _ := filepath.Glob(testenv.Path(t, pattern...))
 		for _, name := range names {
 			text, err := os.ReadFile(name)

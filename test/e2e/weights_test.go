@@ -13,6 +13,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/restore/status"
+	"medusa/test/checkpoints"
 	"medusa/test/testenv"
 )
 
@@ -53,12 +54,15 @@ func TestCheckpointsOfOneConfiguration(t *testing.T) {
 
 // Weights of another type are another form: exit code 3 with --strict, else a native start with the right tokens.
 func TestWeightsOfAnotherType(t *testing.T) {
-	engine := func(name string) []string {
-		return []string{testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", name),
-			"--batch-sizes", "8", "--batches", "8:4", "-o", "json"}
+	tiny, rounded := testenv.Path(t, "runners", "reference", "models", "tiny"), filepath.Join(t.TempDir(), "tiny")
+	if err := checkpoints.Half(tiny, rounded); err != nil {
+		t.Fatal(err)
 	}
-	path, _ := materialized(t, engine("tiny")...)
-	half := engine("tiny-f16")
+	engine := func(model string) []string {
+		return []string{testenv.Path(t, "build", "reference"), "run", "--model", model, "--batch-sizes", "8", "--batches", "8:4", "-o", "json"}
+	}
+	path, _ := materialized(t, engine(tiny)...)
+	half := engine(rounded)
 	want := decode(t, must(t, nil, "reference", half[1:]...))
 	p, st := restored(t, nil, path, half...)
 	if got := decode(t, p); st.Status != status.Native || !strings.Contains(st.Detail, "dtype=F16") || !reflect.DeepEqual(got.Runs, want.Runs) {

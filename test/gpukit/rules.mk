@@ -13,7 +13,7 @@ build/test/floor: test/gpukit/programs/floor.c interpose/test/common.h $(INTERPO
 # Without torch: the files that steps 1, 2, 4 and 5 need.
 ## Measure: make gpu-kit | a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
-gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so build/nvml/libnvidia-ml.so.1
+gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so build/lib/python build/nvml/libnvidia-ml.so.1
 	mkdir -p $(KIT)/lib/calllog $(KIT)/simulated
 	for p in $(KIT_GO); do CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/ ./$$p || exit 1; done
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/medusa-demo ./test/demo # it keeps its work in a folder demo
@@ -25,12 +25,12 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test
 	cp build/simulated/libcuda.so.1 build/nvml/libnvidia-ml.so.1 $(KIT)/simulated/
 	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/lib/calllog/libcuda.so.1 $(KIT)/simulated/*.so.1 $(KIT)/conformance
 	ln -sf libcuda.so.1 $(KIT)/simulated/libcuda.so
+	rm -rf $(KIT)/lib/python && mkdir -p $(KIT)/lib/python && cp -r build/lib/python/medusa_graphs* build/lib/python/medusa_vllm $(KIT)/lib/python/
 	rm -rf $(KIT)/model && cp -r runners/reference/models/tiny $(KIT)/model
 
 # The stand-ins of torch's libraries come along for the simulated GPU; a GPU's steps never see them.
-gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
-	rm -rf $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch
-	cp -r build/lib/python/medusa_graphs* build/lib/python/medusa_vllm $(KIT)/lib/python/
+gpu-kit: gpu-kit-base $(TORCH_LIB)/built $(KIT)/wheels/complete
+	rm -rf $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/engine $(KIT)/simulated/torch
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
 	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py runners/vllm/gpu/region.py test/gpukit/vllm/pack.py $(KIT)/engine/vllm/
 	cp $(TORCH_LIB)/*.so* $(KIT)/simulated/torch/

@@ -131,7 +131,7 @@ func (r *run) python(url string, questions []asked) (answers []told, err error) 
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(filepath.Join(r.build, "openai", "venv", "bin", "python"), filepath.Join(filepath.Dir(r.build), "internal", "test", "live", "openai", "ask.py"), url)
+	cmd := exec.Command(filepath.Join(r.build, "openai", "venv", "bin", "python"), filepath.Join(filepath.Dir(r.build), "test", "live", "openai", "ask.py"), url)
 	cmd.Stdin = bytes.NewReader(data)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
