@@ -120,15 +120,23 @@ func gainsPrivileges(path string) bool {
 
 // load lets the dynamic linker list the libraries of the program, which both that of glibc and that of musl can. They report what they cannot load.
 func load(interpreter, path, library string) (why error, fatal bool) {
-	ctx, stop := context.WithTimeout(context.Background(), trialLimit)
-	defer stop()
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, interpreter, "--list", path)
-	cmd.Env, cmd.Stderr = []string{"LD_PRELOAD=" + library}, &said
-	err := cmd.Run()
-	first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	list := func(preload string) (first string, err error) {
+		ctx, stop := context.WithTimeout(context.Background(), trialLimit)
+		defer stop()
+		var said bytes.Buffer
+		cmd := exec.CommandContext(ctx, interpreter, "--list", path)
+		cmd.Env, cmd.Stderr = []string{"LD_PRELOAD=" + preload, "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH")}, &said
+		err = cmd.Run()
+		first, _, _ = strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return first, err
+	}
+	first, err := list(library)
 	var failed *exec.ExitError
 	if first == "" && !errors.As(err, &failed) {
+		return nil, false
+	}
+	// mutant: libraries that a program lacks anyway
+	if without, err := list(""); err != nil && without == first { // such as those that the program's launcher finds
 		return nil, false
 	}
 	if first == "" {

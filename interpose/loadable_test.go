@@ -64,8 +64,14 @@ func TestUnloadable(t *testing.T) {
 	newer := compile(t, "int v(void); int u(void) { return v(); }", in("newer.so"), "-shared", "-fPIC", versioned("v2"), "-Wl,-rpath,"+dir)
 	versioned("v1")
 	// A dynamic linker that knows a symbol less, as that of musl: it says so, and ends with 127.
-	other := compile(t, `#include <unistd.h>
-		int main(void) { write(2, "Error relocating: backtrace: symbol not found\n", 46); _exit(127); }`, in("ld-other.so"), "-static")
+	other := compile(t, `#include <stdlib.h>
+		#include <unistd.h>
+		int main(void) { if (!*getenv("LD_PRELOAD")) return 0; write(2, "Error relocating: backtrace: symbol not found\n", 46); _exit(127); }`, in("ld-other.so"), "-static")
+	gone := compile(t, "int w(void) { return 0; }", in("libgone.so"), "-shared", "-fPIC")
+	lacking := compile(t, "int w(void); int main(void) { return w(); }", in("lacking"), gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
 	own := compile(t, "int main(void) { return 0; }", in("own"))
 	static := compile(t, "int main(void) { return 0; }", in("static"), "-static")
 	musl := compile(t, "int main(void) { return 0; }", in("musl"), "-Wl,--dynamic-linker="+other)
@@ -87,6 +93,7 @@ func TestUnloadable(t *testing.T) {
 	}{
 		{own, library, "", false},
 		{"true", library, "", false},
+		{lacking, library, "", false}, // with the interposer or without it
 		{"text", library, "", false},
 		{"missing", library, "", false},
 		{static, library, "static is statically linked and loads no library", false},

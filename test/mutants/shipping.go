@@ -26,6 +26,7 @@ var shipping = []mutant{
 	{"a cache of others is refused", becomes("_ = private.File(f)\n\treturn nil"), "./artifacts/store", "TestOthersCacheIsRefused"},
 	{"folders on the way count", replace("onTheWay &&", "onTheWay ||"), "./internal/private", "TestCheck"},
 	{"the interposer's path is one word", never, "./interpose", "TestPathsThatAreSplit"},
+	{"libraries that a program lacks anyway", never, "./interpose", "TestUnloadable"},
 	{"program that cannot load the interposer", always, "./restore/supervisor", "TestProgramThatCannotLoadTheInterposer"},
 	{"what others left in a folder", replace("owned(path, info, os.Geteuid())", "error(nil)"), "./internal/private", "TestTree"},
 	{"a file system that is writable elsewhere", always, "./internal/private", "TestReadOnlyBindMount"},

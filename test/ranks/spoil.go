@@ -67,9 +67,12 @@ func exchangeParts(a *artifacts.Artifact) error {
 // exchangeContents does the same, and gives each part the identity of its new place, as if materialize had taken one rank's trace for another's.
 func exchangeContents(a *artifacts.Artifact) error {
 	first, second := a.Identity, a.Peers[0].Identity
+	// With weights that are not those of the verification, no check would compare.
+	weights, others := a.Verification.Weights, a.Peers[0].Verification.Weights
 	if err := exchangeParts(a); err != nil {
 		return err
 	}
 	a.Identity, a.Peers[0].Identity = first, second
+	a.Verification.Weights, a.Peers[0].Verification.Weights = weights, others
 	return nil
 }
