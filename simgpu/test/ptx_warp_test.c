@@ -3,7 +3,7 @@
  *
  * In:  random programs of shfl, vote, match, redux, elect, activemask and bar.warp. A step divides some of the live lanes into sets, each with a member mask of its own,
  *      in a straight line, on two sides of a branch, or in a loop that lanes leave one after another; or it ends lanes.
- * Out: every lane's value, which each step changes by its result. The model computes it set by set, from the text of the PTX manual (9.7.9.6 and 9.7.13).
+ * Out: every lane's value, which each step changes by its result. The model computes it set by set, from the text of the PTX manual.
  *
  * WARP_PROGRAMS: how many programs; WARP_SEED.
  */
